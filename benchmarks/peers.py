@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""Times NumPy, PyTorch and JAX on the benchmark cases that they have; one JSON line per case and peer.
+
+    python3 -m venv V && V/bin/pip install numpy torch jax
+    V/bin/python benchmarks/peers.py [--only CASE,..] [--peers numpy,torch,jax] [--quick]
+
+Each peer is a process of its own, pinned to one core before it imports anything (the only limit that JAX
+heeds). Rounds go round-robin over the peers, so that a disturbance meets all of them; a peer that waits is
+blocked on a pipe. In a round each sample is an inner loop of at least 200 us; `ns` is the least of the
+rounds' medians. All data is float64, random and seeded; the peers' results are compared before timing.
+
+Fields: case, peer, version, api (eager | jit), ns, rounds (the medians), check (the sum of the result).
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+PEERS = ["numpy", "torch", "jax"]
+SAMPLE_NS = 200_000
+GEMM = [64, 128, 256, 512, 1024]
+CASES = (
+    ["add_1", "matmul_2x2", "transpose_view_2x2", "solve_2x2", "svd_2x2", "solve_2x2_grad", "svd_2x2_grad"]
+    + [f"gemm_{n}" for n in GEMM]
+    + ["exp_4M", "sum_4M", "transpose_copy_2048"]
+)
+
+
+def data(case):
+    """The operands of a case as NumPy arrays."""
+    import numpy
+
+    rng = numpy.random.default_rng(7)
+    if case == "add_1":
+        return [rng.standard_normal(1), rng.standard_normal(1)]
+    if case in ("exp_4M", "sum_4M"):
+        return [rng.standard_normal(1 << 22)]
+    if case == "transpose_copy_2048":
+        return [rng.standard_normal((2048, 2048))]
+    if case.startswith("gemm_"):
+        n = int(case.removeprefix("gemm_"))
+        return [rng.standard_normal((n, n)), rng.standard_normal((n, n))]
+    well_conditioned = numpy.array([[3.0, 1.0], [0.5, 2.0]])
+    if case in ("transpose_view_2x2", "svd_2x2"):
+        return [well_conditioned]
+    return [well_conditioned, rng.standard_normal((2, 2))]
+
+
+class Numpy:
+    """Functions of a case's operands, by the case's name without its size."""
+
+    api = "eager"
+
+    def __init__(self):
+        import numpy as np
+
+        self.version = np.__version__
+        self.functions = {
+            "add": np.add,
+            "matmul": np.matmul,
+            "gemm": np.matmul,
+            "transpose_view": np.transpose,
+            "solve": np.linalg.solve,
+            "svd": lambda a: np.linalg.svd(a)[1],
+            "exp": np.exp,
+            "sum": np.sum,
+            "transpose_copy": lambda a: np.ascontiguousarray(a.T),
+        }
+
+    def load(self, array, differentiate):
+        return array
+
+    def gradient(self, family):
+        return None
+
+
+class Torch:
+    api = "eager"
+
+    def __init__(self):
+        import torch
+
+        torch.set_num_threads(1)
+        self.torch, self.version = torch, torch.__version__
+        self.functions = {
+            "add": torch.add,
+            "matmul": torch.matmul,
+            "gemm": torch.matmul,
+            "transpose_view": torch.t,
+            "solve": torch.linalg.solve,
+            "svd": lambda a: torch.linalg.svd(a)[1],
+            "exp": torch.exp,
+            "sum": torch.sum,
+            "transpose_copy": lambda a: a.t().contiguous(),
+        }
+
+    def load(self, array, differentiate):
+        return self.torch.from_numpy(array).requires_grad_(differentiate)
+
+    def gradient(self, family):
+        """Forward and backward, as a training loop would call them; the gradient of the first operand."""
+        loss = losses(self.torch)[family]
+
+        def run(a, b):
+            a.grad = b.grad = None
+            loss(a, b).backward()
+            return a.grad
+
+        return run
+
+
+class Jax:
+    api = "jit"
+
+    def __init__(self):
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        jax.config.update("jax_platforms", "cpu")
+        import jax.numpy as jnp
+
+        self.jax, self.jnp, self.version = jax, jnp, jax.__version__
+        functions = {
+            "add": jnp.add,
+            "matmul": jnp.matmul,
+            "gemm": jnp.matmul,
+            "solve": jnp.linalg.solve,
+            "svd": lambda a: jnp.linalg.svd(a)[1],
+            "exp": jnp.exp,
+            "sum": jnp.sum,
+            "transpose_copy": jnp.transpose,
+        }
+        self.functions = {name: self.compiled(f) for name, f in functions.items()}
+
+    def compiled(self, f):
+        f = self.jax.jit(f)
+        return lambda *operands: f(*operands).block_until_ready()
+
+    def load(self, array, differentiate):
+        return self.jnp.asarray(array)
+
+    def gradient(self, family):
+        gradient = self.jax.jit(self.jax.grad(losses(self.jnp)[family], argnums=(0, 1)))
+
+        def run(a, b):
+            da, db = gradient(a, b)
+            db.block_until_ready()
+            return da.block_until_ready()
+
+        return run
+
+
+def losses(xp):
+    """Scalar losses of two operands; that of svd needs U and V and is independent of their gauge."""
+
+    def svd(a, weight):
+        u, s, vh = xp.linalg.svd(a)
+        return s.sum() + (weight * (u @ vh)).sum()
+
+    return {"solve": lambda a, b: xp.linalg.solve(a, b).sum(), "svd": svd}
+
+
+def closure(peer, case):
+    """The case as a call without arguments, or None where the peer lacks it."""
+    differentiate = case.endswith("_grad")
+    family = case.removesuffix("_grad").rsplit("_", 1)[0]
+    f = peer.gradient(family) if differentiate else peer.functions.get(family)
+    if f is None:
+        return None
+    operands = [peer.load(array, differentiate) for array in data(case)]
+    return lambda: f(*operands)
+
+
+def median_ns(f, budget_ns):
+    """The median over samples of the time of one call."""
+    clock = time.perf_counter_ns
+
+    def sample(calls):
+        start = clock()
+        for _ in range(calls):
+            f()
+        return clock() - start
+
+    calls = 1
+    while (elapsed := sample(calls)) < SAMPLE_NS:
+        calls = max(2 * calls, int(calls * SAMPLE_NS / max(elapsed, 1)))
+    samples, end = [], clock() + budget_ns
+    while len(samples) < 3 or clock() < end:
+        samples.append(sample(calls) / calls)
+    return statistics.median(samples)
+
+
+def worker(name):
+    """Answers each line `case budget_ns` of standard input with a line of JSON; no budget: the check only."""
+    peer = {"numpy": Numpy, "torch": Torch, "jax": Jax}[name]()
+    answer = lambda value: print(json.dumps(value), flush=True)
+    answer({"peer": name, "version": peer.version, "api": peer.api})
+    current, f = None, None
+    for line in sys.stdin:
+        case, budget_ns = line.split()
+        if case != current:
+            current, f = case, closure(peer, case)
+        if f is None:
+            answer(None)
+        elif int(budget_ns) == 0:
+            answer(float(f().sum()))
+        else:
+            answer(median_ns(f, int(budget_ns)))
+
+
+class Worker:
+    """A peer's process."""
+
+    def __init__(self, name, core):
+        environment = dict(os.environ)
+        # Set for the library under test on some machines; a peer's own OpenBLAS chooses for itself.
+        for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+            environment.pop(variable, None)
+        for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            environment[variable] = "1"
+        command = [sys.executable, __file__, "--worker", name, "--core", str(core)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(command, env=environment, **pipes)
+        self.identity = self.answer()
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"peers: a peer ended with status {self.process.wait()}")
+        return json.loads(line)
+
+    def ask(self, case, budget_ns):
+        print(case, budget_ns, file=self.process.stdin, flush=True)
+        return self.answer()
+
+
+def pin(core):
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+
+
+def listed(known):
+    def parse(text):
+        names = text.split(",")
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
+        return names
+
+    return parse
+
+
+def main():
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
+    parser.add_argument("--only", type=listed(CASES), default=CASES, metavar="CASE,..", help=" ".join(CASES))
+    parser.add_argument("--peers", type=listed(PEERS), default=PEERS, metavar="PEER,..", help=" ".join(PEERS))
+    parser.add_argument("--core", type=int, default=cores[-1], help="the core to pin the peers to")
+    parser.add_argument("--quick", action="store_true", help="two rounds of 20 ms instead of five of 100 ms")
+    parser.add_argument("--worker", choices=PEERS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    pin(options.core)
+    if options.worker:
+        return worker(options.worker)
+
+    rounds, budget_ns = (2, 20_000_000) if options.quick else (5, 100_000_000)
+    workers = [Worker(name, options.core) for name in options.peers]
+    for case in options.only:
+        checks = {w.identity["peer"]: (w, check) for w in workers if (check := w.ask(case, 0)) is not None}
+        values = [check for _, check in checks.values()]
+        if values and max(values) - min(values) > 1e-8 * max(1.0, *map(abs, values)):
+            sys.exit(f"peers: {case}: the peers disagree: {dict(zip(checks, values))}")
+        medians = {peer: [] for peer in checks}
+        for _ in range(rounds):
+            for peer, (w, _) in checks.items():
+                medians[peer].append(round(w.ask(case, budget_ns), 1))
+        for peer, (w, check) in checks.items():
+            times = {"ns": min(medians[peer]), "rounds": medians[peer]}
+            print(json.dumps({"case": case, **w.identity, **times, "check": check}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+//! Automatic differentiation of eager and traced tensors

@@ -1,0 +1,170 @@
+//! Running one operation on present values: shape rule, then a view, a kernel, or the decomposition.
+
+use crate::{
+    aval::Aval,
+    backend::{Backend, Operand, Out, with_backend},
+    op::{Op, Outs},
+    ops::Copy,
+    var::{Now, Var},
+};
+use smallvec::{SmallVec, smallvec};
+use tenferro_tensor::{Error, Result, Tensor, TensorRead, Value};
+
+/// Dtype and extents of a present value.
+pub fn aval_of(v: &Value) -> Aval {
+    Aval { dtype: v.dtype(), shape: SmallVec::from_slice(v.shape()) }
+}
+
+/// The outputs of `op` applied to `x` on `backend`.
+///
+/// # Errors
+/// What the shape rule or the kernel reports, an operand placed elsewhere, or an operation that `backend` has
+/// neither a kernel nor a decomposition for.
+pub fn execute(backend: &dyn Backend, op: &dyn Op, x: &[&Value]) -> Result<Outs<Value>> {
+    let avals: SmallVec<[Aval; 3]> = x.iter().map(|v| aval_of(v)).collect();
+    let refs: SmallVec<[&Aval; 3]> = avals.iter().collect();
+    let y = op.infer_now(&refs)?;
+    if op.is_view() {
+        return Ok(smallvec![view(backend, op, x[0], &y[0])?]);
+    }
+    let dtype = x.first().map_or(y[0].dtype, |v| v.dtype());
+    match backend.kernel(op, dtype) {
+        Some(kernel) => {
+            let mut operands: SmallVec<[Operand<'_>; 3]> =
+                x.iter().map(|v| Operand::Read(v.read())).collect();
+            let y = backend.run(&kernel, op, &mut operands, &y, &mut Out::New)?;
+            Ok(y.into_iter().map(Value::new).collect())
+        }
+        None => decomposed(backend, op, x, dtype),
+    }
+}
+
+/// As [`execute`], with the outputs going to `out`: new tensors only for [`Out::New`].
+///
+/// # Errors
+/// As [`execute`]; also views of another dtype, shape or number than the outputs. The views are written only
+/// after everything was checked.
+pub fn execute_into(
+    backend: &dyn Backend,
+    op: &dyn Op,
+    x: &[&Value],
+    out: &mut Out<'_>,
+) -> Result<Outs<Tensor>> {
+    let avals: SmallVec<[Aval; 3]> = x.iter().map(|v| aval_of(v)).collect();
+    let refs: SmallVec<[&Aval; 3]> = avals.iter().collect();
+    let y = op.infer_now(&refs)?;
+    check_destination(op.name(), &y, out)?;
+    let dtype = x.first().map_or(y[0].dtype, |v| v.dtype());
+    let kernel = if op.is_view() { None } else { backend.kernel(op, dtype) };
+    if let Some(kernel) = kernel {
+        let mut operands: SmallVec<[Operand<'_>; 3]> = x.iter().map(|v| Operand::Read(v.read())).collect();
+        return backend.run(&kernel, op, &mut operands, &y, out);
+    }
+    let results = if op.is_view() {
+        smallvec![view(backend, op, x[0], &y[0])?]
+    } else {
+        decomposed(backend, op, x, dtype)?
+    };
+    let copy =
+        backend.kernel(&Copy, dtype).ok_or_else(|| Error::unsupported(op.name(), dtype, backend.name()))?;
+    let mut tensors = Outs::new();
+    match out {
+        Out::Into(views) => {
+            for (v, (r, a)) in std::mem::take(views).into_iter().zip(results.iter().zip(&y)) {
+                let mut one = Out::Into(vec![v]);
+                backend.run(
+                    &copy,
+                    &Copy,
+                    &mut [Operand::Read(r.read())],
+                    std::slice::from_ref(a),
+                    &mut one,
+                )?;
+            }
+        }
+        _ => {
+            for (r, a) in results.iter().zip(&y) {
+                tensors.extend(backend.run(
+                    &copy,
+                    &Copy,
+                    &mut [Operand::Read(r.read())],
+                    std::slice::from_ref(a),
+                    out,
+                )?);
+            }
+        }
+    }
+    Ok(tensors)
+}
+
+fn check_destination(op: &'static str, y: &[Aval], out: &Out<'_>) -> Result<()> {
+    let views: SmallVec<[_; 2]> = match out {
+        Out::New => return Ok(()),
+        Out::Into(views) => views.iter().collect(),
+        Out::Accumulate { view, .. } => smallvec![view],
+    };
+    if views.len() != y.len() {
+        return Err(Error::argument(op, "number of destinations", views.len(), y.len()));
+    }
+    for (v, a) in views.iter().zip(y) {
+        if v.dtype() != a.dtype {
+            return Err(Error::dtype(op, "destination", v.dtype(), a.dtype));
+        }
+        if v.shape() != &a.shape[..] {
+            return Err(Error::shape(
+                op,
+                "destination",
+                format_args!("{:?}", v.shape()),
+                format_args!("{:?}", a.shape),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A view operation on a present value: another layout over the same buffer, after a copy if its strides
+/// do not allow the view.
+pub fn view(backend: &dyn Backend, op: &dyn Op, x: &Value, y: &Aval) -> Result<Value> {
+    if let Some(layout) = op.view(&x.layout(), y) {
+        return Ok(x.with_layout(layout));
+    }
+    let x = Value::new(contiguous(backend, x.read())?);
+    let layout = op.view(&x.layout(), y).expect("a view operation accepts a contiguous operand");
+    Ok(x.with_layout(layout))
+}
+
+/// A compact copy of `x`.
+///
+/// # Errors
+/// If `x` is not placed on `backend`.
+pub fn contiguous(backend: &dyn Backend, x: TensorRead<'_>) -> Result<Tensor> {
+    let y = Aval { dtype: x.dtype(), shape: SmallVec::from_slice(x.shape()) };
+    let kernel = backend
+        .kernel(&Copy, x.dtype())
+        .ok_or_else(|| Error::unsupported("copy", x.dtype(), backend.name()))?;
+    let mut y = backend.run(&kernel, &Copy, &mut [Operand::Read(x)], &[y], &mut Out::New)?;
+    Ok(y.pop().expect("copy has one output"))
+}
+
+/// The compact tensor of a value: moved out if nobody else holds it, else copied.
+///
+/// # Errors
+/// If the value is not placed on `backend`.
+pub fn into_tensor(backend: &dyn Backend, v: Value) -> Result<Tensor> {
+    match v.try_into_unique() {
+        Ok(t) => Ok(t),
+        Err(v) => contiguous(backend, v.read()),
+    }
+}
+
+#[cold]
+fn decomposed(
+    backend: &dyn Backend,
+    op: &dyn Op,
+    x: &[&Value],
+    dtype: tenferro_tensor::DType,
+) -> Result<Outs<Value>> {
+    let x: SmallVec<[Var; 3]> = x.iter().map(|v| Var::Now(Now::new((*v).clone()))).collect();
+    let y = with_backend(backend, || op.decompose(&x))
+        .ok_or_else(|| Error::unsupported(op.name(), dtype, backend.name()))?;
+    y.into_iter().map(|v| v.into_value()).collect()
+}

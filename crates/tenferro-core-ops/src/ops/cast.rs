@@ -1,0 +1,54 @@
+//! Change of dtype.
+
+use super::{ALL, expect, first};
+use crate::{
+    aval::Aval,
+    dim::{Extent, Fresh},
+    op::{Arg, Outs, Primitive, Saves, Tangent},
+    var::{Var, apply1},
+};
+use smallvec::smallvec;
+use tenferro_tensor::{DType, Error, Result};
+
+/// The elements as another dtype: a complex number loses its imaginary part, a float is truncated towards
+/// zero (saturating, NaN gives 0), anything non-zero is true.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Cast {
+    /// The dtype of the result.
+    pub to: DType,
+}
+
+impl Primitive for Cast {
+    const NAME: &'static str = "cast";
+    const ELEMENTWISE: bool = true;
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        expect(Self::NAME, x, 1, ALL)?;
+        Ok(smallvec![x[0].with_dtype(self.to)])
+    }
+    fn jvp(&self, _: &[Var], _: &[Var], t: &[Tangent]) -> Outs<Tangent> {
+        smallvec![t[0].as_ref().filter(|_| self.to.is_differentiable()).map(|t| apply1(self, &[t]))]
+    }
+    fn transpose(&self, ct: &[Tangent], x: &[Arg]) -> Outs<Tangent> {
+        smallvec![Some(first(ct).cast(x[0].aval().dtype))]
+    }
+    fn saves(&self) -> Saves {
+        Saves::NONE
+    }
+}
+
+impl Var {
+    /// The elements as `to`, losing what does not fit; see [`Cast`].
+    pub fn cast(&self, to: DType) -> Var {
+        if self.dtype() == to { self.clone() } else { apply1(&Cast { to }, &[self]) }
+    }
+
+    /// The elements as `to`, without loss of kind: only up the promotion lattice.
+    pub fn convert(&self, to: DType) -> Var {
+        if self.dtype().can_convert_to(to) {
+            self.cast(to)
+        } else {
+            let expected = "a dtype above it in the promotion order (use cast to lose information)";
+            Var::Failed(Error::dtype("convert", format!("from {}", self.dtype()), to, expected))
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Contraction of two tensors, the operation all matrix products and einsums become.
+
+use super::{Axes, NUMBERS, expect, expect_axes, first, sum};
+use crate::{
+    aval::Aval,
+    dim::{Extent, Fresh},
+    op::{Arg, Outs, Primitive, Saves, Tangent},
+    var::{Var, apply1},
+};
+use smallvec::smallvec;
+use tenferro_tensor::{DType, Error, Result};
+
+/// `y[l.., r.., b..] = sum over c of lhs[l.., c.., b..] rhs[r.., c.., b..]`, wherever those axes stand in the
+/// operands: `lhs_contract[i]` is summed with `rhs_contract[i]`, `lhs_batch[i]` runs with `rhs_batch[i]`, and
+/// the rest are free. The result has the free axes of lhs, then those of rhs, then the batch axes.
+/// An operand may be conjugated.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct DotGeneral {
+    /// Axes of lhs that are summed.
+    pub lhs_contract: Axes,
+    /// Axes of rhs that are summed.
+    pub rhs_contract: Axes,
+    /// Axes of lhs that are kept in both.
+    pub lhs_batch: Axes,
+    /// Axes of rhs that are kept in both.
+    pub rhs_batch: Axes,
+    /// Whether lhs is conjugated.
+    pub conj_lhs: bool,
+    /// Whether rhs is conjugated.
+    pub conj_rhs: bool,
+}
+
+impl DotGeneral {
+    /// Axes of lhs that are neither summed nor batch, in order.
+    pub fn lhs_free(&self, rank: usize) -> Axes {
+        free(rank, &self.lhs_contract, &self.lhs_batch)
+    }
+
+    /// Axes of rhs that are neither summed nor batch, in order.
+    pub fn rhs_free(&self, rank: usize) -> Axes {
+        free(rank, &self.rhs_contract, &self.rhs_batch)
+    }
+}
+
+fn free(rank: usize, contract: &[usize], batch: &[usize]) -> Axes {
+    (0..rank).filter(|a| !contract.contains(a) && !batch.contains(a)).collect()
+}
+
+fn sorted(axes: &[usize]) -> Axes {
+    let mut axes: Axes = axes.into();
+    axes.sort();
+    axes
+}
+
+/// Where axis `axis` of an operand is in the product of the cotangent with the other operand, whose first
+/// `offset` axes are the operand's free axes or stand before its summed ones.
+fn place(
+    axis: usize,
+    free_at: usize,
+    free: &[usize],
+    summed_at: usize,
+    summed: &[usize],
+    order: &[usize],
+    batch_at: usize,
+    batch: &[usize],
+) -> usize {
+    let find = |axes: &[usize], a: usize| axes.iter().position(|&x| x == a);
+    if let Some(i) = find(free, axis) {
+        return free_at + i;
+    }
+    match find(summed, axis) {
+        // The partners of the summed axes come out in ascending order.
+        Some(i) => summed_at + find(&sorted(order), order[i]).expect("sorting keeps every axis"),
+        None => batch_at + find(batch, axis).expect("an axis is free, summed or batch"),
+    }
+}
+
+impl Primitive for DotGeneral {
+    const NAME: &'static str = "dot_general";
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        expect(Self::NAME, x, 2, NUMBERS)?;
+        if x[1].dtype != x[0].dtype {
+            return Err(Error::dtype(Self::NAME, "rhs", x[1].dtype, x[0].dtype));
+        }
+        let (a, b) = (&x[0].shape, &x[1].shape);
+        let pairs = [
+            ("contracted axes", &self.lhs_contract, &self.rhs_contract),
+            ("batch axes", &self.lhs_batch, &self.rhs_batch),
+        ];
+        for (what, l, r) in pairs {
+            if l.len() != r.len() {
+                return Err(Error::axis(
+                    Self::NAME,
+                    what,
+                    format_args!("{} and {}", l.len(), r.len()),
+                    "as many of lhs as of rhs",
+                ));
+            }
+        }
+        let all = |c: &[usize], b: &[usize]| c.iter().chain(b).copied().collect::<Axes>();
+        expect_axes(Self::NAME, &all(&self.lhs_contract, &self.lhs_batch), a.len())?;
+        expect_axes(Self::NAME, &all(&self.rhs_contract, &self.rhs_batch), b.len())?;
+        for (what, l, r) in pairs {
+            for (&i, &j) in l.iter().zip(r) {
+                D::equal(Self::NAME, what, &a[i], &b[j]).map_err(|_| {
+                    let got =
+                        format_args!("{} of lhs axis {i} and {} of rhs axis {j}", a[i], b[j]).to_string();
+                    Error::shape(
+                        Self::NAME,
+                        what,
+                        got,
+                        format_args!("equal extents in {} and {}", x[0], x[1]),
+                    )
+                })?;
+            }
+        }
+        let shape = self.lhs_free(a.len()).into_iter().map(|i| a[i].clone());
+        let shape = shape.chain(self.rhs_free(b.len()).into_iter().map(|i| b[i].clone()));
+        let shape = shape.chain(self.lhs_batch.iter().map(|&i| a[i].clone()));
+        Ok(smallvec![Aval::new(x[0].dtype, shape)])
+    }
+    fn jvp(&self, x: &[Var], _: &[Var], t: &[Tangent]) -> Outs<Tangent> {
+        let a = t[0].as_ref().map(|s| apply1(self, &[s, &x[1]]));
+        smallvec![sum(a, t[1].as_ref().map(|s| apply1(self, &[&x[0], s])))]
+    }
+    // With y = L R, <ct, dL R> = <ct conj(R), dL> and <ct, conj(dL) R> = <conj(ct) R, dL>: the cotangent is
+    // contracted with the other operand over that one's free axes, and the axes are put back in place.
+    fn transpose(&self, ct: &[Tangent], x: &[Arg]) -> Outs<Tangent> {
+        let ct = first(ct);
+        let (ra, rb) = (x[0].aval().rank(), x[1].aval().rank());
+        let (fa, fb) = (self.lhs_free(ra), self.rhs_free(rb));
+        let (na, nb) = (fa.len(), fb.len());
+        let batch: Axes = (na + nb..na + nb + self.lhs_batch.len()).collect();
+        if x[0].is_linear() {
+            let product = DotGeneral {
+                lhs_contract: (na..na + nb).collect(),
+                rhs_contract: fb,
+                lhs_batch: batch,
+                rhs_batch: self.rhs_batch.clone(),
+                conj_lhs: self.conj_lhs,
+                conj_rhs: self.conj_lhs == self.conj_rhs,
+            };
+            let y = apply1(&product, &[&ct, &x[1].known()]);
+            let (s, o) = (&self.lhs_contract, &self.rhs_contract);
+            let perm: Axes =
+                (0..ra).map(|a| place(a, 0, &fa, na, s, o, na + s.len(), &self.lhs_batch)).collect();
+            smallvec![Some(y.transpose(&perm)), None]
+        } else {
+            let product = DotGeneral {
+                lhs_contract: fa,
+                rhs_contract: (0..na).collect(),
+                lhs_batch: self.lhs_batch.clone(),
+                rhs_batch: batch,
+                conj_lhs: self.conj_lhs == self.conj_rhs,
+                conj_rhs: self.conj_rhs,
+            };
+            let y = apply1(&product, &[&x[0].known(), &ct]);
+            let (s, o) = (&self.rhs_contract, &self.lhs_contract);
+            let perm: Axes =
+                (0..rb).map(|a| place(a, s.len(), &fb, 0, s, o, s.len() + nb, &self.rhs_batch)).collect();
+            smallvec![None, Some(y.transpose(&perm))]
+        }
+    }
+    fn vjp(&self, ct: &[Tangent], x: &[Var], _: &[Var], need: &[bool]) -> Option<Outs<Tangent>> {
+        let mut g = Outs::new();
+        for i in 0..2 {
+            let arg = |j: usize| if i == j { Arg::Linear(x[j].aval()) } else { Arg::Known(x[j].clone()) };
+            let pulled = need[i].then(|| Primitive::transpose(self, ct, &[arg(0), arg(1)]).swap_remove(i));
+            g.push(pulled.flatten());
+        }
+        Some(g)
+    }
+    fn saves(&self) -> Saves {
+        Saves::INPUTS
+    }
+}
+
+impl Var {
+    /// The contraction `op` of `self` and `o`, promoted to a common dtype.
+    pub fn dot_general(&self, o: &Var, op: &DotGeneral) -> Var {
+        if self.dtype() == o.dtype() {
+            return apply1(op, &[self, o]);
+        }
+        let dtype = DType::promote(self.dtype(), o.dtype());
+        apply1(op, &[&self.convert(dtype), &o.convert(dtype)])
+    }
+
+    /// Matrix product of the first two axes, `y[i, j, ..] = sum over k of x[i, k, ..] o[k, j, ..]`. Further axes are
+    /// batch axes, aligned from axis 2 on: a missing one, or one of extent 1, is repeated.
+    pub fn matmul(&self, o: &Var) -> Var {
+        let (ra, rb) = (self.rank(), o.rank());
+        if let Some(v) = [self, o].into_iter().find(|v| v.ok().is_err()) {
+            return v.clone();
+        }
+        if ra < 2 || rb < 2 {
+            return Var::Failed(Error::shape("matmul", "rank of an operand", ra.min(rb), "at least 2"));
+        }
+        let aligned = crate::surface::align_batch("matmul", self, o);
+        let (a, b) = match aligned {
+            Ok(x) => x,
+            Err(e) => return Var::Failed(e),
+        };
+        let batch: Axes = (2..a.rank()).collect();
+        let op = DotGeneral {
+            lhs_contract: smallvec![1],
+            rhs_contract: smallvec![0],
+            lhs_batch: batch.clone(),
+            rhs_batch: batch,
+            ..DotGeneral::default()
+        };
+        a.dot_general(&b, &op)
+    }
+
+    /// Sum of products over the last `n` axes of `self` and the first `n` of `o`, in order.
+    pub fn tensordot(&self, o: &Var, n: usize) -> Var {
+        if n > self.rank() || n > o.rank() {
+            let (a, b) = (self.rank(), o.rank());
+            return Var::Failed(Error::axis(
+                "tensordot",
+                "number of summed axes",
+                n,
+                format_args!("at most {}", a.min(b)),
+            ));
+        }
+        let axes: Axes = (self.rank() - n..self.rank()).collect();
+        self.tensordot_axes(o, &axes, &(0..n).collect::<Axes>())
+    }
+
+    /// Sum of products over `axes[i]` of `self` and `other_axes[i]` of `o`.
+    pub fn tensordot_axes(&self, o: &Var, axes: &[usize], other_axes: &[usize]) -> Var {
+        let op = DotGeneral {
+            lhs_contract: axes.into(),
+            rhs_contract: other_axes.into(),
+            ..DotGeneral::default()
+        };
+        self.dot_general(o, &op)
+    }
+}

@@ -1,0 +1,71 @@
+//! A chain of elementwise operations as one, so that a backend can run it tile by tile without writing the
+//! intermediates to memory.
+
+use super::expect_shape;
+use crate::{
+    aval::Aval,
+    dim::{Extent, Fresh},
+    op::{Op, Outs, Primitive},
+    var::{Var, apply1},
+};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use tenferro_tensor::{Error, Result};
+
+/// One operation of a chain. Argument `k` is input `k` of the chain or, from there on, step
+/// `k - inputs`.
+#[derive(Clone, Eq, Hash, Debug)]
+pub struct Step {
+    /// An elementwise operation with one output.
+    pub op: Arc<dyn Op>,
+    /// What it is applied to.
+    pub x: SmallVec<[u32; 3]>,
+}
+
+impl PartialEq for Step {
+    fn eq(&self, o: &Step) -> bool {
+        *self.op == *o.op && self.x == o.x
+    }
+}
+
+/// The outputs of some steps of a chain of elementwise operations.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Fused {
+    /// Number of inputs.
+    pub inputs: usize,
+    /// The steps in order; a step uses inputs and earlier steps.
+    pub steps: Arc<[Step]>,
+    /// The steps whose results are outputs.
+    pub outputs: SmallVec<[u32; 2]>,
+}
+
+impl Primitive for Fused {
+    const NAME: &'static str = "fused";
+    const ELEMENTWISE: bool = true;
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], fresh: Fresh) -> Result<Outs<Aval<D>>> {
+        if x.len() != self.inputs {
+            return Err(Error::argument(Self::NAME, "number of inputs", x.len(), self.inputs));
+        }
+        let mut values: Vec<Aval<D>> = x.iter().map(|a| (*a).clone()).collect();
+        for a in &values[1..] {
+            expect_shape(Self::NAME, "operands", a, &values[0])?;
+        }
+        for step in self.steps.iter() {
+            let x: SmallVec<[&Aval<D>; 3]> = step.x.iter().map(|&k| &values[k as usize]).collect();
+            let mut y = D::infer_op(&*step.op, &x, fresh)?;
+            drop(x);
+            values.push(y.remove(0));
+        }
+        Ok(self.outputs.iter().map(|&s| values[self.inputs + s as usize].clone()).collect())
+    }
+    fn decompose(&self, x: &[Var]) -> Option<Outs<Var>> {
+        let mut values = x.to_vec();
+        for step in self.steps.iter() {
+            let x: SmallVec<[&Var; 3]> = step.x.iter().map(|&k| &values[k as usize]).collect();
+            let y = apply1(&*step.op, &x);
+            drop(x);
+            values.push(y);
+        }
+        Some(self.outputs.iter().map(|&s| values[self.inputs + s as usize].clone()).collect())
+    }
+}

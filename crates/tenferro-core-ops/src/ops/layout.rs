@@ -1,0 +1,397 @@
+//! Operations that only change which element is where. On present values they are O(rank): the result is
+//! another layout over the same buffer.
+
+use super::{ALL, Axes, expect, expect_axes, first, linear};
+use crate::{
+    aval::{Aval, Extents, ShapeOf},
+    dim::{Dim, Extent, Fresh},
+    op::{Arg, Outs, Primitive, Saves, Tangent},
+    var::{Var, apply1},
+};
+use smallvec::smallvec;
+use tenferro_tensor::{Error, Layout, Result};
+
+/// Axis `i` of the result is axis `perm[i]` of the operand.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Transpose {
+    /// The permutation.
+    pub perm: Axes,
+}
+
+impl Primitive for Transpose {
+    const NAME: &'static str = "transpose";
+    const VIEW: bool = true;
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        expect(Self::NAME, x, 1, ALL)?;
+        if self.perm.len() != x[0].rank() {
+            return Err(Error::axis(Self::NAME, "length of the permutation", self.perm.len(), x[0].rank()));
+        }
+        expect_axes(Self::NAME, &self.perm, x[0].rank())?;
+        Ok(smallvec![Aval::new(x[0].dtype, self.perm.iter().map(|&p| x[0].shape[p].clone()))])
+    }
+    fn jvp(&self, _: &[Var], _: &[Var], t: &[Tangent]) -> Outs<Tangent> {
+        linear(self, t)
+    }
+    fn transpose(&self, ct: &[Tangent], _: &[Arg]) -> Outs<Tangent> {
+        let mut inverse: Axes = smallvec![0; self.perm.len()];
+        for (i, &p) in self.perm.iter().enumerate() {
+            inverse[p] = i;
+        }
+        smallvec![Some(first(ct).transpose(&inverse))]
+    }
+    fn view(&self, x: &Layout, _: &Aval) -> Option<Layout> {
+        x.transpose(Self::NAME, &self.perm).ok()
+    }
+    fn saves(&self) -> Saves {
+        Saves::NONE
+    }
+}
+
+/// The elements in column-major order under another shape.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Reshape {
+    /// The extents of the result.
+    pub shape: Extents<Dim>,
+}
+
+impl Primitive for Reshape {
+    const NAME: &'static str = "reshape";
+    const VIEW: bool = true;
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        expect(Self::NAME, x, 1, ALL)?;
+        let shape: Extents<D> = self.shape.iter().map(D::of).collect::<Result<_>>()?;
+        let product = |s: &[D]| s.iter().fold(D::lit(1), |p, n| p.mul(n));
+        D::equal(Self::NAME, "number of elements", &product(&x[0].shape), &product(&shape)).map_err(
+            |_| {
+                Error::shape(
+                    Self::NAME,
+                    "number of elements",
+                    x[0],
+                    format_args!("as many as {}", ShapeOf(&shape)),
+                )
+            },
+        )?;
+        Ok(smallvec![Aval { dtype: x[0].dtype, shape }])
+    }
+    fn jvp(&self, _: &[Var], _: &[Var], t: &[Tangent]) -> Outs<Tangent> {
+        linear(self, t)
+    }
+    fn transpose(&self, ct: &[Tangent], x: &[Arg]) -> Outs<Tangent> {
+        smallvec![Some(first(ct).reshape(&x[0].aval().shape))]
+    }
+    fn view(&self, x: &Layout, y: &Aval) -> Option<Layout> {
+        x.reshape(Self::NAME, &y.shape).ok().flatten()
+    }
+    fn dims(&self) -> &[Dim] {
+        &self.shape
+    }
+    fn with_dims(&self, dims: &[Dim]) -> Self {
+        Reshape { shape: dims.into() }
+    }
+    fn saves(&self) -> Saves {
+        Saves::NONE
+    }
+}
+
+/// Axis `i` of the operand becomes axis `axes[i]` of the result; the elements repeat along the other axes and
+/// along operand axes of literal extent 1. A symbolic extent never repeats, whatever it turns out to be.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct BroadcastInDim {
+    shape: Extents<Dim>,
+    axes: Axes,
+    repeated: Axes,
+}
+
+impl BroadcastInDim {
+    /// Broadcast an operand of extents `operand` to `shape` with its axis `i` at `axes[i]`.
+    pub fn new(operand: &[Dim], shape: Extents<Dim>, axes: &[usize]) -> Self {
+        let repeats = |i: &usize| {
+            operand[*i] == Dim::Lit(1)
+                && axes.get(*i).and_then(|&a| shape.get(a)).is_some_and(|d| *d != Dim::Lit(1))
+        };
+        let repeated = (0..operand.len()).filter(repeats).collect();
+        BroadcastInDim { shape, axes: axes.into(), repeated }
+    }
+}
+
+impl Primitive for BroadcastInDim {
+    const NAME: &'static str = "broadcast_in_dim";
+    const VIEW: bool = true;
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        expect(Self::NAME, x, 1, ALL)?;
+        if self.axes.len() != x[0].rank() {
+            return Err(Error::axis(Self::NAME, "number of axes", self.axes.len(), x[0].rank()));
+        }
+        expect_axes(Self::NAME, &self.axes, self.shape.len())?;
+        let shape: Extents<D> = self.shape.iter().map(D::of).collect::<Result<_>>()?;
+        for (i, (n, &a)) in x[0].shape.iter().zip(&self.axes).enumerate() {
+            let expected = if self.repeated.contains(&i) { D::lit(1) } else { shape[a].clone() };
+            D::equal(Self::NAME, "extent of the operand", n, &expected)?;
+        }
+        Ok(smallvec![Aval { dtype: x[0].dtype, shape }])
+    }
+    fn jvp(&self, _: &[Var], _: &[Var], t: &[Tangent]) -> Outs<Tangent> {
+        linear(self, t)
+    }
+    fn transpose(&self, ct: &[Tangent], x: &[Arg]) -> Outs<Tangent> {
+        let operand = x[0].aval().shape;
+        // What was repeated is summed.
+        let kept =
+            |axis: usize| self.axes.iter().position(|&a| a == axis).filter(|i| !self.repeated.contains(i));
+        let summed: Axes = (0..self.shape.len()).filter(|&a| kept(a).is_none()).collect();
+        let sum = first(ct).reduce_sum(Some(&summed));
+        let order: Axes = (0..self.shape.len()).filter_map(kept).collect();
+        let mut sorted = order.clone();
+        sorted.sort();
+        let perm: Axes = sorted
+            .iter()
+            .map(|i| order.iter().position(|o| o == i).expect("the same axes, sorted"))
+            .collect();
+        smallvec![Some(sum.transpose(&perm).reshape(&operand))]
+    }
+    fn view(&self, x: &Layout, y: &Aval) -> Option<Layout> {
+        x.broadcast(Self::NAME, &y.shape, &self.axes).ok()
+    }
+    fn dims(&self) -> &[Dim] {
+        &self.shape
+    }
+    fn with_dims(&self, dims: &[Dim]) -> Self {
+        BroadcastInDim { shape: dims.into(), axes: self.axes.clone(), repeated: self.repeated.clone() }
+    }
+    fn saves(&self) -> Saves {
+        Saves::NONE
+    }
+}
+
+/// Every `step`-th element from `start` up to, but not including, `limit`, along each axis.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Slice {
+    /// Starts, then limits.
+    bounds: Extents<Dim>,
+    steps: Axes,
+}
+
+impl Slice {
+    /// A slice with one start, limit and step for each axis.
+    pub fn new(starts: &[Dim], limits: &[Dim], steps: &[usize]) -> Self {
+        Slice { bounds: starts.iter().chain(limits).cloned().collect(), steps: steps.into() }
+    }
+}
+
+impl Primitive for Slice {
+    const NAME: &'static str = "slice";
+    const VIEW: bool = true;
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        expect(Self::NAME, x, 1, ALL)?;
+        let rank = x[0].rank();
+        if self.bounds.len() != 2 * rank || self.steps.len() != rank {
+            return Err(Error::axis(
+                Self::NAME,
+                "number of starts, limits and steps",
+                self.steps.len(),
+                rank,
+            ));
+        }
+        let (starts, limits) = self.bounds.split_at(rank);
+        let mut y = x[0].clone();
+        for i in 0..rank {
+            let (start, limit, step) = (D::of(&starts[i])?, D::of(&limits[i])?, self.steps[i]);
+            if step == 0 {
+                return Err(Error::argument(Self::NAME, "step", 0, "at least 1"));
+            }
+            if let (Some(l), Some(n)) = (limit.as_lit(), x[0].shape[i].as_lit())
+                && l > n
+            {
+                return Err(Error::argument(Self::NAME, "limit", l, format_args!("at most {n} on axis {i}")));
+            }
+            let length = limit.sub(&start, Self::NAME)?;
+            y.shape[i] = match step {
+                1 => length,
+                _ => length.add(&D::lit(step - 1)).floor_div(&D::lit(step)),
+            };
+        }
+        Ok(smallvec![y])
+    }
+    fn jvp(&self, _: &[Var], _: &[Var], t: &[Tangent]) -> Outs<Tangent> {
+        linear(self, t)
+    }
+    fn transpose(&self, ct: &[Tangent], x: &[Arg]) -> Outs<Tangent> {
+        let ct = first(ct);
+        let (operand, taken) = (x[0].aval().shape, ct.shape());
+        let (mut low, mut high) = (Extents::new(), Extents::new());
+        for (i, &step) in self.steps.iter().enumerate() {
+            let start = &self.bounds[i];
+            // (taken - 1) * step + 1 elements are covered, none if nothing is taken.
+            let covered = match (&taken[i], step) {
+                (n, 1) => Ok(n.clone()),
+                (Dim::Lit(0), _) => Ok(Dim::Lit(0)),
+                (n, _) => n.mul(&Dim::Lit(step)).sub(&Dim::Lit(step - 1), Self::NAME),
+            };
+            let rest = covered.and_then(|c| operand[i].sub(start, Self::NAME)?.sub(&c, Self::NAME));
+            match rest {
+                Ok(rest) => high.push(rest),
+                Err(e) => return smallvec![Some(Var::Failed(e))],
+            }
+            low.push(start.clone());
+        }
+        let gaps: Axes = self.steps.iter().map(|s| s - 1).collect();
+        let zero = Var::scalar(ct.dtype(), tenferro_tensor::C64::new(0.0, 0.0));
+        smallvec![Some(ct.pad(&zero, &low, &high, &gaps))]
+    }
+    fn view(&self, x: &Layout, _: &Aval) -> Option<Layout> {
+        let lit = |d: &[Dim]| d.iter().map(|d| d.as_lit().unwrap_or(0)).collect::<Axes>();
+        let (starts, limits) = self.bounds.split_at(self.steps.len());
+        let steps: smallvec::SmallVec<[isize; 6]> = self.steps.iter().map(|&s| s as isize).collect();
+        x.slice(Self::NAME, &lit(starts), &lit(limits), &steps).ok()
+    }
+    fn dims(&self) -> &[Dim] {
+        &self.bounds
+    }
+    fn with_dims(&self, dims: &[Dim]) -> Self {
+        Slice { bounds: dims.into(), steps: self.steps.clone() }
+    }
+    fn saves(&self) -> Saves {
+        Saves::NONE
+    }
+}
+
+/// The elements in opposite order along some axes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Reverse {
+    /// The axes.
+    pub axes: Axes,
+}
+
+impl Primitive for Reverse {
+    const NAME: &'static str = "reverse";
+    const VIEW: bool = true;
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        expect(Self::NAME, x, 1, ALL)?;
+        expect_axes(Self::NAME, &self.axes, x[0].rank())?;
+        Ok(smallvec![x[0].clone()])
+    }
+    fn jvp(&self, _: &[Var], _: &[Var], t: &[Tangent]) -> Outs<Tangent> {
+        linear(self, t)
+    }
+    fn transpose(&self, ct: &[Tangent], _: &[Arg]) -> Outs<Tangent> {
+        smallvec![Some(first(ct).reverse(&self.axes))]
+    }
+    fn view(&self, x: &Layout, _: &Aval) -> Option<Layout> {
+        x.reverse(Self::NAME, &self.axes).ok()
+    }
+    fn saves(&self) -> Saves {
+        Saves::NONE
+    }
+}
+
+impl Var {
+    /// Axis `i` of the result is axis `perm[i]` of `self`.
+    pub fn transpose(&self, perm: &[usize]) -> Var {
+        if perm.len() == self.rank() && perm.iter().enumerate().all(|(i, &p)| i == p) {
+            return self.clone();
+        }
+        apply1(&Transpose { perm: perm.into() }, &[self])
+    }
+
+    /// The conjugate transpose of the first two axes.
+    pub fn adjoint(&self) -> Var {
+        self.matrix_transpose().conj()
+    }
+
+    /// The transpose of the first two axes; batch axes follow them.
+    pub fn matrix_transpose(&self) -> Var {
+        let mut perm: Axes = (0..self.rank()).collect();
+        if perm.len() < 2 {
+            let e = Error::shape("matrix_transpose", "rank", self.rank(), "at least 2");
+            return Var::Failed(self.ok().err().unwrap_or(e));
+        }
+        perm.swap(0, 1);
+        self.transpose(&perm)
+    }
+
+    /// The elements in column-major order under another shape with as many elements.
+    pub fn reshape(&self, shape: &[Dim]) -> Var {
+        if &self.shape()[..] == shape {
+            return self.clone();
+        }
+        apply1(&Reshape { shape: shape.into() }, &[self])
+    }
+
+    /// Axis `i` of `self` becomes axis `axes[i]` of the result; other axes, and those of extent 1, repeat.
+    pub fn broadcast_in_dim(&self, shape: &[Dim], axes: &[usize]) -> Var {
+        if &self.shape()[..] == shape && axes.iter().enumerate().all(|(i, &a)| i == a) {
+            return self.clone();
+        }
+        apply1(&BroadcastInDim::new(&self.shape(), shape.into(), axes), &[self])
+    }
+
+    /// Every `steps[i]`-th element from `starts[i]` up to, but not including, `limits[i]` along axis `i`.
+    pub fn slice(&self, starts: &[Dim], limits: &[Dim], steps: &[usize]) -> Var {
+        apply1(&Slice::new(starts, limits, steps), &[self])
+    }
+
+    /// Elements `start` up to, but not including, `limit` along one axis.
+    pub fn slice_axis(&self, axis: usize, start: impl Into<Dim>, limit: impl Into<Dim>) -> Var {
+        let mut limits = self.shape();
+        if axis >= limits.len() {
+            let e = Error::axis(
+                "slice_axis",
+                "axis out of range",
+                axis,
+                format_args!("an axis below {}", limits.len()),
+            );
+            return Var::Failed(self.ok().err().unwrap_or(e));
+        }
+        let mut starts: Extents<Dim> = smallvec![Dim::Lit(0); limits.len()];
+        let steps: Axes = smallvec![1; limits.len()];
+        starts[axis] = start.into();
+        limits[axis] = limit.into();
+        self.slice(&starts, &limits, &steps)
+    }
+
+    /// The elements in opposite order along `axes`.
+    pub fn reverse(&self, axes: &[usize]) -> Var {
+        apply1(&Reverse { axes: axes.into() }, &[self])
+    }
+
+    /// With new axes of extent 1, which are at `axes` in the result.
+    pub fn expand_dims(&self, axes: &[usize]) -> Var {
+        let rank = self.rank() + axes.len();
+        if let Err(e) = expect_axes("expand_dims", axes, rank) {
+            return Var::Failed(e);
+        }
+        let mut old = self.shape().into_iter();
+        let shape: Extents<Dim> = (0..rank)
+            .map(|i| if axes.contains(&i) { Dim::Lit(1) } else { old.next().unwrap_or(Dim::Lit(1)) })
+            .collect();
+        self.reshape(&shape)
+    }
+
+    /// Without `axes`, which must have extent 1.
+    pub fn squeeze(&self, axes: &[usize]) -> Var {
+        let shape = self.shape();
+        if let Err(e) = self.ok().map(drop).and_then(|()| expect_axes("squeeze", axes, shape.len())) {
+            return Var::Failed(e);
+        }
+        let kept: Extents<Dim> =
+            shape.iter().enumerate().filter(|(i, _)| !axes.contains(i)).map(|(_, d)| d.clone()).collect();
+        self.reshape(&kept)
+    }
+
+    /// Repeated along new axes at the end, which are those of `y` after the axes of `self`.
+    pub fn batch_like(&self, y: &Var) -> Var {
+        let (shape, axes) = (y.shape(), (0..self.rank()).collect::<Axes>());
+        let own = self.shape();
+        if shape.len() < own.len() {
+            let e = Error::shape(
+                "batch_like",
+                "rank of the model",
+                shape.len(),
+                format_args!("at least {}", own.len()),
+            );
+            return Var::Failed(e);
+        }
+        let target: Extents<Dim> = own.iter().chain(&shape[own.len()..]).cloned().collect();
+        self.broadcast_in_dim(&target, &axes)
+    }
+}

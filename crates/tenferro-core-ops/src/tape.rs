@@ -1,0 +1,204 @@
+//! How a present value came about, kept only while something upstream wants a gradient.
+
+use crate::{
+    aval::Aval,
+    dim::Dim,
+    op::{Op, Outs},
+    var::{Now, Var, apply1, next_id},
+};
+use smallvec::{SmallVec, smallvec};
+use std::{
+    cell::Cell,
+    sync::{Arc, Mutex},
+};
+use tenferro_tensor::{Result, Value};
+
+/// One operation that ran, with what its reverse rule reads, or a leaf that collects a gradient.
+#[derive(Debug)]
+pub struct Node {
+    id: u64,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Leaf(Mutex<Option<Var>>),
+    Call(Record),
+}
+
+#[derive(Debug)]
+struct Record {
+    op: Arc<dyn Op>,
+    x: SmallVec<[Input; 2]>,
+    y: Outs<Output>,
+}
+
+/// An input: its value if the reverse rule reads it, else its shape; and the node it came from.
+#[derive(Debug)]
+struct Input {
+    kept: Kept,
+    node: Option<(Arc<Node>, u32)>,
+}
+type Output = Kept;
+
+#[derive(Debug)]
+enum Kept {
+    Value(Value),
+    Shape(Aval<Dim>),
+}
+
+thread_local! {
+    static OFF: Cell<u32> = const { Cell::new(0) };
+}
+
+pub(crate) fn is_recording() -> bool {
+    OFF.get() == 0
+}
+
+/// Runs `f` without recording, in this thread.
+pub fn no_grad<R>(f: impl FnOnce() -> R) -> R {
+    struct Restore;
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            OFF.set(OFF.get() - 1);
+        }
+    }
+    OFF.set(OFF.get() + 1);
+    let _restore = Restore;
+    f()
+}
+
+/// A value whose gradient is wanted.
+pub fn leaf(value: Value) -> Var {
+    let node = Arc::new(Node { id: next_id(), kind: Kind::Leaf(Mutex::new(None)) });
+    Var::Now(Now::with_node(value, node, 0))
+}
+
+pub(crate) fn record(op: &dyn Op, x: &[&Var], y: Outs<Value>) -> Outs<Var> {
+    let saves = op.saves();
+    let keep = |v: &Value, save: bool| {
+        if save { Kept::Value(v.clone()) } else { Kept::Shape(crate::execute::aval_of(v).symbolic()) }
+    };
+    let x = x
+        .iter()
+        .map(|v| match v {
+            Var::Now(n) => Input { kept: keep(n.value(), saves.inputs), node: n.node().cloned() },
+            v => Input { kept: Kept::Shape(v.aval()), node: None },
+        })
+        .collect();
+    let kept = y.iter().map(|v| keep(v, saves.outputs)).collect();
+    let node = Arc::new(Node { id: next_id(), kind: Kind::Call(Record { op: op.share(), x, y: kept }) });
+    y.into_iter()
+        .enumerate()
+        .map(|(i, v)| {
+            // No gradient flows through integers, so nothing upstream need be kept for them.
+            let differentiable = v.dtype().is_differentiable();
+            Var::Now(if differentiable { Now::with_node(v, node.clone(), i as u32) } else { Now::new(v) })
+        })
+        .collect()
+}
+
+impl Kept {
+    fn var(&self, node: Option<(Arc<Node>, u32)>) -> Var {
+        match self {
+            Kept::Value(v) => Var::Now(match node {
+                Some((n, i)) => Now::with_node(v.clone(), n, i),
+                None => Now::new(v.clone()),
+            }),
+            Kept::Shape(a) => crate::var::input(a.clone()),
+        }
+    }
+}
+
+impl Node {
+    /// Larger than the ids of the nodes it depends on.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Whether this collects a gradient rather than passing it on.
+    pub fn is_leaf(&self) -> bool {
+        matches!(self.kind, Kind::Leaf(_))
+    }
+
+    /// The operation that ran.
+    pub fn op(&self) -> Option<&Arc<dyn Op>> {
+        match &self.kind {
+            Kind::Call(r) => Some(&r.op),
+            Kind::Leaf(_) => None,
+        }
+    }
+
+    pub(crate) fn outputs(&self) -> usize {
+        match &self.kind {
+            Kind::Call(r) => r.y.len(),
+            Kind::Leaf(_) => 1,
+        }
+    }
+
+    /// The node that input `i` came from.
+    pub(crate) fn parents(&self) -> impl Iterator<Item = Option<&(Arc<Node>, u32)>> {
+        let x = match &self.kind {
+            Kind::Call(r) => &r.x[..],
+            Kind::Leaf(_) => &[],
+        };
+        x.iter().map(|i| i.node.as_ref())
+    }
+
+    /// Inputs and outputs for the reverse rule: those it does not read are placeholders. With `history`,
+    /// they carry their nodes, so that the rule itself is recorded.
+    pub(crate) fn values(self: &Arc<Node>, history: bool) -> (SmallVec<[Var; 3]>, SmallVec<[Var; 3]>) {
+        let Kind::Call(r) = &self.kind else { return (smallvec![], smallvec![]) };
+        let x = r.x.iter().map(|i| i.kept.var(i.node.clone().filter(|_| history))).collect();
+        let y =
+            r.y.iter().enumerate().map(|(i, y)| y.var(history.then(|| (self.clone(), i as u32)))).collect();
+        (x, y)
+    }
+
+    /// The gradient collected so far.
+    pub fn gradient(&self) -> Option<Var> {
+        match &self.kind {
+            Kind::Leaf(slot) => slot.lock().unwrap_or_else(|e| e.into_inner()).clone(),
+            Kind::Call(_) => None,
+        }
+    }
+
+    /// Forget the gradient.
+    pub fn clear_gradient(&self) {
+        if let Kind::Leaf(slot) = &self.kind {
+            *slot.lock().unwrap_or_else(|e| e.into_inner()) = None;
+        }
+    }
+
+    /// The sum of the gradient so far and `g`; stored by [`store`](Self::store) once all sums have succeeded.
+    pub(crate) fn accumulated(&self, g: Var) -> Result<Var> {
+        let sum = match self.gradient() {
+            Some(old) => apply1(&crate::ops::Add, &[&old, &g]),
+            None => g,
+        };
+        sum.ok()?;
+        Ok(sum)
+    }
+
+    pub(crate) fn store(&self, g: Var) {
+        if let Kind::Leaf(slot) = &self.kind {
+            *slot.lock().unwrap_or_else(|e| e.into_inner()) = Some(g);
+        }
+    }
+}
+
+impl Drop for Node {
+    // As for calls: a long chain is dropped in a loop.
+    fn drop(&mut self) {
+        let Kind::Call(r) = &mut self.kind else { return };
+        let mut stack = std::mem::take(&mut r.x);
+        while let Some(input) = stack.pop() {
+            if let Some((node, _)) = input.node
+                && let Some(mut node) = Arc::into_inner(node)
+                && let Kind::Call(r) = &mut node.kind
+            {
+                stack.append(&mut r.x);
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The CPU backend: sessions, threads, loop planner, kernels and dense providers

@@ -1,0 +1,273 @@
+//! Strided copies: permutations, slices, broadcasts and fills of elements of 1, 4, 8 or 16 bytes.
+//!
+//! [`copy`] plans and threads a whole copy; [`copy_tile`] is its inner loop over two axes, which the elementwise
+//! driver also uses to gather and scatter tiles. The element type never matters, only its size.
+
+use std::ptr::{copy_nonoverlapping, read_unaligned, write_unaligned};
+
+use smallvec::SmallVec;
+
+use super::plan::{LoopPlan, is_compact};
+use super::transpose::transpose;
+use super::{Shared, simd::vectorized};
+use crate::threads::Threads;
+
+/// Elements of a tile of a transposing copy: blocks of 64 x 64.
+const TILE: usize = 1 << 12;
+/// Elements of a tile of any other copy, the grain of its distribution over threads.
+const RUN: usize = 1 << 16;
+
+/// `dst[i] = src[i]` for every index `i` of `shape`; `size` is the size of an element in bytes.
+///
+/// # Safety
+/// `src` and `dst` point to the element of index 0; every element that `shape` and the strides (in elements)
+/// reach must be valid, no two of `dst` may be the same and none may be among those of `src`.
+pub(crate) unsafe fn copy(
+    threads: &Threads,
+    size: usize,
+    shape: &[usize],
+    (src, src_strides): (*const u8, &[isize]),
+    (dst, dst_strides): (*mut u8, &[isize]),
+) {
+    if is_compact(shape, src_strides) && is_compact(shape, dst_strides) {
+        let bytes = shape.iter().product::<usize>() * size;
+        // SAFETY: both are one dense range of that many bytes.
+        return unsafe { copy_dense(threads, src, dst, bytes) };
+    }
+    let plan = LoopPlan::new(shape, &[dst_strides, src_strides]);
+    if plan.rank() == 1 && plan.strides(0) == [1, 1] {
+        // SAFETY: the only axis is dense on both sides; `start` leads to its first element.
+        return unsafe {
+            let (to, from) = (plan.start()[0] * size as isize, plan.start()[1] * size as isize);
+            copy_dense(threads, src.offset(from), dst.offset(to), plan.len() * size)
+        };
+    }
+    let transposing = plan.tiling(TILE, true);
+    let tiling = if transposing.block()[1] > 1 { transposing } else { plan.tiling(RUN, true) };
+    let (d, s) = (tiling.strides(&plan, 0), tiling.strides(&plan, 1));
+    let ends = Shared::new((src, dst));
+    threads.parallel(2 * size * plan.len(), |par| {
+        par.for_each_chunk(tiling.tiles(), 1, |range| {
+            let (src, dst) = ends.get();
+            tiling.for_each(&plan, range, |offsets, extents| {
+                // SAFETY: the offsets are those of elements of `shape`, and tiles are disjoint.
+                unsafe {
+                    let from = src.offset(offsets[1] * size as isize);
+                    let to = dst.offset(offsets[0] * size as isize);
+                    match (tiling.table(1), tiling.table(0)) {
+                        (Some(s), Some(d)) => copy_listed(size, from, s, to, d),
+                        _ => copy_tile(size, from, s, to, d, extents),
+                    }
+                }
+            });
+        });
+    });
+}
+
+/// Copies dense bytes, by several threads if there are many.
+///
+/// # Safety
+/// Both ranges must be valid and must not overlap.
+unsafe fn copy_dense(threads: &Threads, src: *const u8, dst: *mut u8, bytes: usize) {
+    let ends = Shared::new((src, dst));
+    threads.parallel(2 * bytes, |par| {
+        par.for_each_chunk(bytes, RUN, |range| {
+            let (src, dst) = ends.get();
+            // SAFETY: the range lies inside both, and ranges are disjoint.
+            unsafe { copy_nonoverlapping(src.add(range.start), dst.add(range.start), range.len()) };
+        });
+    });
+}
+
+/// Sets every element of `dst` to the `size` bytes at `value`.
+///
+/// # Safety
+/// As for [`copy`], with `value` in place of the elements of `src`.
+pub(crate) unsafe fn fill(
+    threads: &Threads,
+    size: usize,
+    shape: &[usize],
+    value: *const u8,
+    (dst, dst_strides): (*mut u8, &[isize]),
+) {
+    let still: SmallVec<[isize; 8]> = SmallVec::from_elem(0, shape.len());
+    // SAFETY: with strides of 0 the only element of the source is the value.
+    unsafe { copy(threads, size, shape, (value, &still), (dst, dst_strides)) }
+}
+
+/// `dst[i d0 + j d1] = src[i s0 + j s1]` for `i < n0`, `j < n1`; strides count elements of `size` bytes.
+///
+/// # Safety
+/// All elements named must be valid, and none of `dst` may be among those of `src`.
+#[inline]
+pub(crate) unsafe fn copy_tile(
+    size: usize,
+    src: *const u8,
+    s: [isize; 2],
+    dst: *mut u8,
+    d: [isize; 2],
+    n: [usize; 2],
+) {
+    // The types stand for any element of their size; accesses do not assume their alignment.
+    // SAFETY: the caller's.
+    unsafe {
+        match size {
+            1 => tile::<u8>(src.cast(), s, dst.cast(), d, n),
+            4 => tile::<u32>(src.cast(), s, dst.cast(), d, n),
+            8 => tile::<u64>(src.cast(), s, dst.cast(), d, n),
+            16 => tile::<[u64; 2]>(src.cast(), s, dst.cast(), d, n),
+            _ => unreachable!("element sizes are 1, 4, 8 and 16"),
+        }
+    }
+}
+
+/// `dst[d[i]] = src[s[i]]` for every `i` in the lists.
+///
+/// # Safety
+/// As for [`copy_tile`].
+unsafe fn copy_listed(size: usize, src: *const u8, s: &[isize], dst: *mut u8, d: &[isize]) {
+    let n = s.len().min(d.len());
+    // SAFETY: the caller's.
+    unsafe { listed(size, src, #[inline(always)] |i| s[i], dst, #[inline(always)] |i| d[i], n) }
+}
+
+/// `dst[i] = src[s[i]]` for every `i` in the list.
+///
+/// # Safety
+/// As for [`copy_tile`].
+pub(crate) unsafe fn gather_listed(size: usize, src: *const u8, s: &[isize], dst: *mut u8) {
+    // SAFETY: the caller's.
+    unsafe { listed(size, src, #[inline(always)] |i| s[i], dst, #[inline(always)] |i| i as isize, s.len()) }
+}
+
+/// `dst[d[i]] = src[i]` for every `i` in the list.
+///
+/// # Safety
+/// As for [`copy_tile`].
+pub(crate) unsafe fn scatter_listed(size: usize, src: *const u8, dst: *mut u8, d: &[isize]) {
+    // SAFETY: the caller's.
+    unsafe { listed(size, src, #[inline(always)] |i| i as isize, dst, #[inline(always)] |i| d[i], d.len()) }
+}
+
+#[inline(always)]
+unsafe fn listed(
+    size: usize,
+    src: *const u8,
+    s: impl Fn(usize) -> isize,
+    dst: *mut u8,
+    d: impl Fn(usize) -> isize,
+    n: usize,
+) {
+    macro_rules! each {
+        ($T:ty) => {
+            for i in 0..n {
+                let value = read_unaligned(src.cast::<$T>().offset(s(i)));
+                write_unaligned(dst.cast::<$T>().offset(d(i)), value);
+            }
+        };
+    }
+    // SAFETY: the caller's.
+    unsafe {
+        match size {
+            1 => each!(u8),
+            4 => each!(u32),
+            8 => each!(u64),
+            16 => each!([u64; 2]),
+            _ => unreachable!("element sizes are 1, 4, 8 and 16"),
+        }
+    }
+}
+
+unsafe fn tile<T: Copy>(src: *const T, s: [isize; 2], dst: *mut T, d: [isize; 2], n: [usize; 2]) {
+    // SAFETY: each branch names the same elements as the definition; the caller vouches for those.
+    unsafe {
+        if d[0] == 1 && s[0] == 1 {
+            rows(src, s[1], dst, d[1], n);
+        } else if d[0] == 1 && s[1] == 1 && n[1] > 1 {
+            transpose(src, s[0], dst, d[1], n[0], n[1]);
+        } else if d[1] == 1 && s[0] == 1 && n[1] > 1 {
+            transpose(src, s[1], dst, d[0], n[1], n[0]);
+        } else if n[0] < n[1] && n[0] < 16 {
+            // Short rows: run along the other axis.
+            strided(src, [s[1], s[0]], dst, [d[1], d[0]], [n[1], n[0]]);
+        } else {
+            strided(src, s, dst, d, n);
+        }
+    }
+}
+
+/// Rows that are dense on both sides.
+#[inline]
+unsafe fn rows<T: Copy>(src: *const T, s1: isize, dst: *mut T, d1: isize, [n0, n1]: [usize; 2]) {
+    // SAFETY: as for `tile`.
+    unsafe {
+        if n1 == 1 || (s1 == n0 as isize && d1 == s1) {
+            return copy_nonoverlapping(src.cast::<u8>(), dst.cast(), n0 * n1 * size_of::<T>());
+        }
+        for j in 0..n1 as isize {
+            let (src, dst) = (src.offset(j * s1), dst.offset(j * d1));
+            if n0 * size_of::<T>() <= 64 {
+                // A call of memcpy costs more than the few moves.
+                for i in 0..n0 {
+                    write_unaligned(dst.add(i), read_unaligned(src.add(i)));
+                }
+            } else {
+                copy_nonoverlapping(src.cast::<u8>(), dst.cast(), n0 * size_of::<T>());
+            }
+        }
+    }
+}
+
+/// Any strides. Those that the compiler can vectorise when it knows them are told to it.
+#[inline]
+unsafe fn strided<T: Copy>(src: *const T, s: [isize; 2], dst: *mut T, d: [isize; 2], n: [usize; 2]) {
+    // SAFETY: as for `tile`.
+    unsafe {
+        match (d[0], s[0]) {
+            (1, 0) => fill_rows(src, s[1], dst, d[1], n),
+            (1, -1) => each(src, [-1, s[1]], dst, [1, d[1]], n),
+            (1, 2) => each(src, [2, s[1]], dst, [1, d[1]], n),
+            _ => each(src, s, dst, d, n),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn each<T: Copy>(src: *const T, s: [isize; 2], dst: *mut T, d: [isize; 2], [n0, n1]: [usize; 2]) {
+    vectorized(
+        n0,
+        #[inline(always)]
+        || {
+            for j in 0..n1 as isize {
+                for i in 0..n0 as isize {
+                    // SAFETY: as for `tile`.
+                    unsafe {
+                        let value = read_unaligned(src.offset(i * s[0] + j * s[1]));
+                        write_unaligned(dst.offset(i * d[0] + j * d[1]), value);
+                    }
+                }
+            }
+        },
+    );
+}
+
+/// Dense rows of one value each.
+#[inline(always)]
+unsafe fn fill_rows<T: Copy>(src: *const T, s1: isize, dst: *mut T, d1: isize, [n0, n1]: [usize; 2]) {
+    vectorized(
+        n0,
+        #[inline(always)]
+        || {
+            for j in 0..n1 as isize {
+                // SAFETY: as for `tile`.
+                unsafe {
+                    let value = read_unaligned(src.offset(j * s1));
+                    let dst = dst.offset(j * d1);
+                    for i in 0..n0 {
+                        write_unaligned(dst.add(i), value);
+                    }
+                }
+            }
+        },
+    );
+}

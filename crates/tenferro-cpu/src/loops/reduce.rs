@@ -1,0 +1,522 @@
+//! Reductions over any axes of strided arrays.
+//!
+//! A [`Reducer`] says how one element enters an accumulator and how two accumulators merge; [`reduce`] does the
+//! rest. If the input is dense along a reduced axis, each result is computed from runs of elements in several
+//! interleaved accumulators; if it is dense along a kept axis, whole rows of results are accumulated side by side.
+//! Either way blocks of some 10^3 elements (or rows) are merged pairwise, so the rounding error of a sum of n terms
+//! grows like log n beyond one block.
+//!
+//! Invariant: how the elements are grouped depends on shapes and strides only, so that results are bitwise the same
+//! for any number of threads and any instruction set.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use num_complex::Complex;
+use smallvec::SmallVec;
+
+use super::plan::{LoopPlan, Tiling, is_compact};
+use super::{Shared, simd::vectorized};
+use crate::threads::{PARALLEL_WORK, Threads};
+
+/// An associative (up to rounding) and commutative reduction.
+pub(crate) trait Reducer: Copy + Send + Sync {
+    /// An element of the input.
+    type In: Copy;
+    /// An accumulator, and an element of the output.
+    type Acc: Copy + Send;
+    /// The value of an empty reduction; neutral in [`Reducer::merge`].
+    fn init(self) -> Self::Acc;
+    /// `acc` with one more element.
+    fn add(self, acc: Self::Acc, x: Self::In) -> Self::Acc;
+    /// The accumulator of all elements of both.
+    fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
+}
+
+/// Elements (or rows) that are accumulated one after the other, before pairwise merging.
+const BLOCK: usize = 1024;
+/// Reductions over fewer elements than this are done for many results side by side.
+const SHORT: usize = 32;
+/// Results accumulated side by side.
+const WIDTH: usize = 256;
+/// Rows of fewer elements than this are taken several at a time.
+const NARROW: usize = 64;
+/// Parts that a large reduction to few results is cut into, whatever the number of threads.
+const PARTS: usize = 32;
+
+/// `y[k] = r` over the elements `x[k, i]`, `k` being the index along the axes with `reduced` false and `i` along
+/// the others. The strides of `y` along reduced axes are ignored.
+///
+/// # Safety
+/// `x` and `y` point to the elements of index 0, aligned; every element that the shape and the strides (in
+/// elements) reach must be valid, those of `y` distinct and apart from `x`.
+pub(crate) unsafe fn reduce<R: Reducer>(
+    threads: &Threads,
+    r: R,
+    shape: &[usize],
+    reduced: &[bool],
+    (x, x_strides): (*const R::In, &[isize]),
+    (y, y_strides): (*mut R::Acc, &[isize]),
+) {
+    let len = shape.iter().product::<usize>();
+    if (1..=BLOCK).contains(&len) && reduced.iter().all(|&r| r) && is_compact(shape, x_strides) {
+        // SAFETY: `x` is dense and `y` a single element.
+        return unsafe { y.write(run(r, x, [1, 0], [len, 1])) };
+    }
+    type Part<T> = SmallVec<[T; 6]>;
+    let pick = |kept: bool| (0..shape.len()).filter(move |&axis| reduced[axis] != kept);
+    let extents = |kept| pick(kept).map(|axis| shape[axis]).collect::<Part<usize>>();
+    let strides = |kept, strides: &[isize]| pick(kept).map(|axis| strides[axis]).collect::<Part<isize>>();
+    let kept = LoopPlan::new(&extents(true), &[&strides(true, x_strides), &strides(true, y_strides)]);
+    let inner = LoopPlan::new(&extents(false), &[&strides(false, x_strides)]);
+    let job = Job { r, x, y, kept, inner };
+    // SAFETY: the caller's.
+    unsafe { job.run(threads) }
+}
+
+/// A planned reduction: `kept` has the operands x and y, `inner` (the reduced axes) only x.
+struct Job<R: Reducer> {
+    r: R,
+    x: *const R::In,
+    y: *mut R::Acc,
+    kept: LoopPlan,
+    inner: LoopPlan,
+}
+
+impl<R: Reducer> Job<R> {
+    unsafe fn run(&self, threads: &Threads) {
+        let (results, terms) = (self.kept.len(), self.inner.len());
+        if results == 0 {
+            return;
+        }
+        let work = results * terms * size_of::<R::In>();
+        let (k, i) = (self.kept.stride(0, 0).unsigned_abs(), self.inner.stride(0, 0).unsigned_abs());
+        // Rows of a few elements pay only when they follow each other and are taken several at a time.
+        let worth = self.kept.extent(0) >= 8 || (k == 1 && i == self.kept.extent(0));
+        let along_rows = self.kept.rank() > 0 && (terms < SHORT || (k < i && worth));
+        // SAFETY: the caller's.
+        unsafe { if along_rows { self.rows(threads, work) } else { self.runs(threads, work) } }
+    }
+
+    /// One result after the other.
+    unsafe fn runs(&self, threads: &Threads, work: usize) {
+        let tiling = self.inner.tiling(BLOCK, true);
+        let (results, tiles) = (self.kept.len(), tiling.tiles());
+        let lines = self.kept.lines(PARTS);
+        let shared = Shared::new((self, &tiling, &lines));
+        threads.parallel(work, |par| {
+            if results >= PARTS || tiles < 2 || work < PARALLEL_WORK {
+                return par.for_each_chunk(lines.tiles(), 1, |range| {
+                    let (job, tiling, lines) = shared.get();
+                    // SAFETY: lines of results are disjoint.
+                    unsafe { job.each_result(lines, range, |x| job.one(tiling, x, 0..tiles)) }
+                });
+            }
+            let (job, tiling, lines) = shared.get();
+            let parts = tiles.min(PARTS);
+            let in_parts = |x: *const R::In| {
+                let mut partial = [job.r.init(); PARTS];
+                let shared = Shared::new((job, tiling, x, partial.as_mut_ptr()));
+                par.for_each_chunk(parts, 1, |range| {
+                    let (job, tiling, x, partial) = shared.get();
+                    for part in range {
+                        // SAFETY: each part has its own slot.
+                        unsafe { partial.add(part).write(job.one(tiling, x, share(tiles, part, parts))) };
+                    }
+                });
+                halve(job.r, partial)
+            };
+            // SAFETY: the results are written one after the other.
+            unsafe { job.each_result(lines, 0..lines.tiles(), in_parts) };
+        });
+    }
+
+    /// Writes `f(x)` for each result in the lines `range`, `x` being its first term.
+    unsafe fn each_result(&self, lines: &Tiling, range: Range<usize>, f: impl Fn(*const R::In) -> R::Acc) {
+        let (x0, y0) = (self.kept.stride(0, 0), self.kept.stride(0, 1));
+        lines.for_each(&self.kept, range, |offsets, [n, _]| {
+            for i in 0..n as isize {
+                // SAFETY: the offsets are those of elements of the operands.
+                unsafe {
+                    let value = f(self.x.wrapping_offset(offsets[0] + i * x0));
+                    self.y.offset(offsets[1] + i * y0).write(value);
+                }
+            }
+        });
+    }
+
+    /// The result of the terms from `x` on in the tiles `range` of the reduced axes.
+    unsafe fn one(&self, tiling: &Tiling, x: *const R::In, range: Range<usize>) -> R::Acc {
+        let s = tiling.strides(&self.inner, 0);
+        let mut sums: SmallVec<[(R::Acc, u32); 16]> = SmallVec::new();
+        tiling.for_each(&self.inner, range, |offsets, n| {
+            let x = x.wrapping_offset(offsets[0]);
+            // SAFETY: all terms of the tile are elements of the input.
+            let mut sum = unsafe {
+                match tiling.table(0) {
+                    Some(table) => table.iter().fold(self.r.init(), |acc, &o| self.r.add(acc, *x.offset(o))),
+                    None => run(self.r, x, s, n),
+                }
+            };
+            let mut level = 0;
+            while let Some((before, _)) = sums.pop_if(|last| last.1 == level) {
+                sum = self.r.merge(before, sum);
+                level += 1;
+            }
+            sums.push((sum, level));
+        });
+        let last = sums.pop().map_or(self.r.init(), |(sum, _)| sum);
+        sums.into_iter().rev().fold(last, |sum, (before, _)| self.r.merge(before, sum))
+    }
+
+    /// Lines of results side by side.
+    unsafe fn rows(&self, threads: &Threads, work: usize) {
+        let (tiling, lines) = (self.inner.tiling(BLOCK, true), self.kept.lines(WIDTH));
+        let (tiles, width) = (tiling.tiles(), lines.block()[0]);
+        let parts = if lines.tiles() >= PARTS || work < PARALLEL_WORK { 1 } else { tiles.clamp(1, PARTS) };
+        let partial_len = if parts > 1 { lines.tiles() * parts * width } else { 0 };
+        let mut partial = vec![self.r.init(); partial_len];
+        let shared = Shared::new((self, &tiling, &lines, partial.as_mut_ptr()));
+        threads.parallel(work, |par| {
+            par.for_each_chunk(lines.tiles() * parts, 1, |range| {
+                let (job, tiling, lines, partial) = shared.get();
+                let mut sums = Rows::new(job.r);
+                for item in range {
+                    let (line, part) = (item / parts, item % parts);
+                    lines.for_each(&job.kept, line..line + 1, |offsets, [n, _]| {
+                        // SAFETY: each item has its own results or its own row of `partial`.
+                        unsafe {
+                            job.sum_rows(&mut sums, offsets[0], n, tiling, share(tiles, part, parts));
+                            match parts {
+                                1 => job.store(offsets[1], sums.result()),
+                                _ => partial.add(item * width).copy_from_nonoverlapping(sums.result().as_ptr(), n),
+                            }
+                        }
+                    });
+                }
+            });
+        });
+        if parts > 1 {
+            let mut of_line = partial.chunks_exact_mut(parts * width);
+            lines.for_each(&self.kept, 0..lines.tiles(), |offsets, [n, _]| {
+                let rows = of_line.next().expect("one chunk per line");
+                for step in (0..).map(|i| 1 << i).take_while(|&step| step < parts) {
+                    for part in (0..parts - step).step_by(2 * step) {
+                        let (a, b) = rows.split_at_mut((part + step) * width);
+                        merge_rows(self.r, &mut a[part * width..][..n], &b[..n]);
+                    }
+                }
+                // SAFETY: the offsets are those of elements of the output.
+                unsafe { self.store(offsets[1], &rows[..n]) };
+            });
+        }
+    }
+
+    /// Accumulates, for the `n` results that start at `offset`, the rows in the tiles `range` of the reduced axes.
+    unsafe fn sum_rows(
+        &self,
+        sums: &mut Rows<R>,
+        offset: isize,
+        n: usize,
+        tiling: &Tiling,
+        range: Range<usize>,
+    ) {
+        let x0 = self.kept.stride(0, 0);
+        let [s0, s1] = tiling.strides(&self.inner, 0);
+        sums.start(n);
+        tiling.for_each(&self.inner, range, |offsets, [rows, m]| {
+            let x = self.x.wrapping_offset(offset + offsets[0]);
+            let acc = sums.push();
+            // SAFETY: all terms are elements of the input.
+            unsafe {
+                match tiling.table(0) {
+                    Some(table) => table.iter().for_each(|&o| add_rows(self.r, acc, x.offset(o), x0, 0, 1)),
+                    None => (0..m as isize)
+                        .for_each(|j| add_rows(self.r, acc, x.wrapping_offset(j * s1), x0, s0, rows)),
+                }
+            }
+            sums.merge();
+        });
+    }
+
+    /// Writes consecutive results from `offset` on.
+    unsafe fn store(&self, offset: isize, results: &[R::Acc]) {
+        let y0 = self.kept.stride(0, 1);
+        for (i, &value) in results.iter().enumerate() {
+            // SAFETY: the caller passes results of one line and its offset.
+            unsafe { self.y.offset(offset + i as isize * y0).write(value) };
+        }
+    }
+}
+
+/// The tiles of part `part` of `parts`.
+fn share(tiles: usize, part: usize, parts: usize) -> Range<usize> {
+    part * tiles / parts..(part + 1) * tiles / parts
+}
+
+/// Rows of accumulators that are merged pairwise: a stack whose levels halve in number as they rise.
+struct Rows<R: Reducer> {
+    r: R,
+    n: usize,
+    /// The rows, one after the other.
+    values: Vec<R::Acc>,
+    levels: SmallVec<[u32; 32]>,
+}
+
+impl<R: Reducer> Rows<R> {
+    fn new(r: R) -> Rows<R> {
+        Rows { r, n: 0, values: Vec::new(), levels: SmallVec::new() }
+    }
+
+    fn start(&mut self, n: usize) {
+        self.n = n;
+        self.values.clear();
+        self.levels.clear();
+    }
+
+    /// A new row.
+    fn push(&mut self) -> &mut [R::Acc] {
+        let at = self.values.len();
+        self.values.resize(at + self.n, self.r.init());
+        self.levels.push(0);
+        &mut self.values[at..]
+    }
+
+    /// Merges the last rows while they stand for equally many blocks.
+    fn merge(&mut self) {
+        while let [.., a, b] = self.levels[..] && a == b {
+            self.merge_last();
+            *self.levels.last_mut().expect("a row is left") += 1;
+        }
+    }
+
+    fn merge_last(&mut self) {
+        self.levels.pop();
+        let last = self.values.len() - self.n;
+        let (head, tail) = self.values.split_at_mut(last);
+        merge_rows(self.r, &mut head[last - self.n..], tail);
+        self.values.truncate(last);
+    }
+
+    /// Everything merged into one row.
+    fn result(&mut self) -> &[R::Acc] {
+        if self.levels.is_empty() {
+            self.push();
+        }
+        while self.levels.len() > 1 {
+            self.merge_last();
+        }
+        &self.values
+    }
+}
+
+fn merge_rows<R: Reducer>(r: R, a: &mut [R::Acc], b: &[R::Acc]) {
+    vectorized(
+        a.len(),
+        #[inline(always)]
+        || {
+            for (a, &b) in a.iter_mut().zip(b) {
+                *a = r.merge(*a, b);
+            }
+        },
+    );
+}
+
+/// Adds to each `acc[k]` the elements `x[k * x0 + i * s]`, `i < rows`.
+///
+/// # Safety
+/// The elements must be valid.
+unsafe fn add_rows<R: Reducer>(r: R, acc: &mut [R::Acc], x: *const R::In, x0: isize, s: isize, rows: usize) {
+    let n = acc.len();
+    let together = WIDTH / n;
+    if x0 == 1 && s == n as isize && n < NARROW && rows >= 2 * together {
+        // Narrow rows that follow each other: several of them are one wide row.
+        let mut wide = [r.init(); WIDTH];
+        let wide = &mut wide[..together * n];
+        // SAFETY: the same elements.
+        unsafe {
+            add_rows(r, wide, x, 1, wide.len() as isize, rows / together);
+            let done = rows / together * together;
+            add_rows(r, acc, x.add(done * n), 1, s, rows - done);
+        }
+        return wide.chunks_exact(n).for_each(|part| merge_rows(r, acc, part));
+    }
+    vectorized(
+        n,
+        #[inline(always)]
+        || {
+            let dense = x0 == 1;
+            let mut i = 0;
+            // Four rows at a time, so that accumulators are loaded and stored less often.
+            while i + 4 <= rows as isize && dense {
+                // SAFETY: the caller vouches for n elements from each of these.
+                let x = [0, 1, 2, 3].map(|j| unsafe { std::slice::from_raw_parts(x.offset((i + j) * s), n) });
+                for k in 0..n {
+                    acc[k] = x.iter().fold(acc[k], #[inline(always)] |a, x| r.add(a, x[k]));
+                }
+                i += 4;
+            }
+            for i in i..rows as isize {
+                for (k, acc) in acc.iter_mut().enumerate() {
+                    // SAFETY: the caller's.
+                    *acc = r.add(*acc, unsafe { *x.offset(k as isize * x0 + i * s) });
+                }
+            }
+        },
+    );
+}
+
+/// The reduction of `x[i s0 + j s1]` over `i < n0`, `j < n1`.
+///
+/// # Safety
+/// The elements must be valid.
+#[inline]
+unsafe fn run<R: Reducer>(r: R, x: *const R::In, s: [isize; 2], n: [usize; 2]) -> R::Acc {
+    // SAFETY: the caller's.
+    unsafe {
+        match (s[0], size_of::<R::In>()) {
+            _ if n[0] < 32 => scattered(r, x, s, n),
+            (1, 0..=4) => dense::<R, 64>(r, x, s[1], n),
+            (1, 5..=8) => dense::<R, 32>(r, x, s[1], n),
+            (1, _) => dense::<R, 16>(r, x, s[1], n),
+            _ => scattered(r, x, s, n),
+        }
+    }
+}
+
+/// [`run`] over dense rows, in `L` interleaved accumulators: a few vector registers.
+#[inline(always)]
+unsafe fn dense<R: Reducer, const L: usize>(r: R, x: *const R::In, s1: isize, [n0, n1]: [usize; 2]) -> R::Acc {
+    vectorized(
+        n0,
+        #[inline(always)]
+        || {
+            let mut lanes = [r.init(); L];
+            for j in 0..n1 as isize {
+                // SAFETY: the caller vouches for the rows.
+                let row = unsafe { std::slice::from_raw_parts(x.offset(j * s1), n0) };
+                let (blocks, rest) = row.as_chunks::<L>();
+                for block in blocks {
+                    for (lane, &x) in lanes.iter_mut().zip(block) {
+                        *lane = r.add(*lane, x);
+                    }
+                }
+                for (lane, &x) in lanes.iter_mut().zip(rest) {
+                    *lane = r.add(*lane, x);
+                }
+            }
+            halve(r, lanes)
+        },
+    )
+}
+
+/// [`run`] for short or scattered rows.
+#[inline(always)]
+unsafe fn scattered<R: Reducer>(r: R, x: *const R::In, s: [isize; 2], [n0, n1]: [usize; 2]) -> R::Acc {
+    let mut lanes = [r.init(); 4];
+    for j in 0..n1 as isize {
+        for i in 0..n0 as isize {
+            let lane = &mut lanes[i as usize % 4];
+            // SAFETY: the caller's.
+            *lane = r.add(*lane, unsafe { *x.offset(i * s[0] + j * s[1]) });
+        }
+    }
+    halve(r, lanes)
+}
+
+/// Merges pairwise; `L` is a power of two.
+#[inline(always)]
+fn halve<R: Reducer, const L: usize>(r: R, mut lanes: [R::Acc; L]) -> R::Acc {
+    let mut half = L / 2;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] = r.merge(lanes[i], lanes[i + half]);
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+/// The sum; integers wrap.
+pub(crate) struct Sum<T>(PhantomData<T>);
+/// The product; integers wrap.
+pub(crate) struct Prod<T>(PhantomData<T>);
+/// The largest element; NaN if there is one; the least value of the type if there is no element.
+pub(crate) struct Max<T>(PhantomData<T>);
+/// The smallest element; NaN if there is one; the greatest value of the type if there is no element.
+pub(crate) struct Min<T>(PhantomData<T>);
+/// Whether all elements are true.
+pub(crate) struct All<T>(PhantomData<T>);
+/// Whether any element is true.
+pub(crate) struct Any<T>(PhantomData<T>);
+
+/// One row per reduction: its neutral value and how two values become one.
+macro_rules! reducers {
+    ($($name:ident { $($T:ty: $init:expr, |$a:ident, $b:ident| $merge:expr;)* })*) => { $(
+        impl<T> Clone for $name<T> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<T> Copy for $name<T> {}
+        impl<T> Default for $name<T> {
+            fn default() -> Self {
+                $name(PhantomData)
+            }
+        }
+        $(impl Reducer for $name<$T> {
+            type In = $T;
+            type Acc = $T;
+            #[inline(always)]
+            fn init(self) -> $T {
+                $init
+            }
+            #[inline(always)]
+            fn add(self, $a: $T, $b: $T) -> $T {
+                $merge
+            }
+            #[inline(always)]
+            fn merge(self, $a: $T, $b: $T) -> $T {
+                $merge
+            }
+        })*
+    )* };
+}
+
+type C32 = Complex<f32>;
+type C64 = Complex<f64>;
+
+// A NaN compares false, so it is kept once it is in `a`, and taken over from `b` by `b != b`.
+#[rustfmt::skip]
+reducers! {
+    Sum {
+        f32: 0.0, |a, b| a + b;
+        f64: 0.0, |a, b| a + b;
+        C32: C32::new(0.0, 0.0), |a, b| a + b;
+        C64: C64::new(0.0, 0.0), |a, b| a + b;
+        i32: 0, |a, b| a.wrapping_add(b);
+        i64: 0, |a, b| a.wrapping_add(b);
+    }
+    Prod {
+        f32: 1.0, |a, b| a * b;
+        f64: 1.0, |a, b| a * b;
+        C32: C32::new(1.0, 0.0), |a, b| a * b;
+        C64: C64::new(1.0, 0.0), |a, b| a * b;
+        i32: 1, |a, b| a.wrapping_mul(b);
+        i64: 1, |a, b| a.wrapping_mul(b);
+    }
+    Max {
+        f32: f32::NEG_INFINITY, |a, b| if b > a || b.is_nan() { b } else { a };
+        f64: f64::NEG_INFINITY, |a, b| if b > a || b.is_nan() { b } else { a };
+        i32: i32::MIN, |a, b| a.max(b);
+        i64: i64::MIN, |a, b| a.max(b);
+    }
+    Min {
+        f32: f32::INFINITY, |a, b| if b < a || b.is_nan() { b } else { a };
+        f64: f64::INFINITY, |a, b| if b < a || b.is_nan() { b } else { a };
+        i32: i32::MAX, |a, b| a.min(b);
+        i64: i64::MAX, |a, b| a.min(b);
+    }
+    All { bool: true, |a, b| a & b; }
+    Any { bool: false, |a, b| a | b; }
+}

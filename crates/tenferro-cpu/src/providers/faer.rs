@@ -1,0 +1,506 @@
+//! Matrix products of floating-point elements: faer above a size threshold, own loops below it.
+//!
+//! `gemm` computes C <- alpha op(A) op(B) + beta C on memory with arbitrary signed strides. faer spends
+//! 40 ns before its first multiplication, three times a whole 2 x 2 product, so matrices up to 4 x 4 and
+//! vectors take plain loops, compiled for the baseline and for AVX2 + FMA and chosen at run time.
+//!
+//! Invariant: faer is instantiated once per element type, in the four `Element` impls below.
+
+use std::ops::{Add, Mul};
+
+use faer::{Accum, Conj, MatMut, MatRef, Par};
+use num_complex::Complex;
+
+/// One factor of a product: the element (i, j) is at `ptr + i row + j col`, conjugated if `conj`.
+#[derive(Clone, Copy, Debug)]
+pub struct Factor<T> {
+    /// Address of the element (0, 0).
+    pub ptr: *const T,
+    /// Distance between rows, in elements; may be zero or negative.
+    pub row: isize,
+    /// Distance between columns, in elements; may be zero or negative.
+    pub col: isize,
+    /// Whether the product uses the complex conjugate of each element.
+    pub conj: bool,
+}
+
+impl<T: Element> Factor<T> {
+    fn transposed(self) -> Self {
+        Factor { row: self.col, col: self.row, ..self }
+    }
+
+    /// # Safety
+    /// (i, j) lies within the matrix that `self` describes.
+    #[inline(always)]
+    unsafe fn at(&self, i: usize, j: usize) -> T {
+        // SAFETY: the caller's promise puts the address within the allocation.
+        let x = unsafe { *self.ptr.offset(i as isize * self.row + j as isize * self.col) };
+        if self.conj { x.conj() } else { x }
+    }
+
+    /// # Safety
+    /// (i, j) lies within the matrix or is one past its end.
+    #[inline(always)]
+    unsafe fn skip(self, i: usize, j: usize) -> Self {
+        // SAFETY: the caller's promise.
+        let ptr = unsafe { self.ptr.offset(i as isize * self.row + j as isize * self.col) };
+        Factor { ptr, ..self }
+    }
+}
+
+/// The result of a product: the element (i, j) is at `ptr + i row + j col`.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<T> {
+    /// Address of the element (0, 0).
+    pub ptr: *mut T,
+    /// Distance between rows, in elements; may be negative.
+    pub row: isize,
+    /// Distance between columns, in elements; may be negative.
+    pub col: isize,
+}
+
+/// The element types of `gemm`: f32, f64, Complex<f32>, Complex<f64>.
+pub trait Element: Copy + PartialEq + Add<Output = Self> + Mul<Output = Self> + 'static {
+    /// The additive identity.
+    const ZERO: Self;
+    /// The multiplicative identity.
+    const ONE: Self;
+
+    /// The complex conjugate; the value itself when real.
+    fn conj(self) -> Self;
+
+    /// Largest number of matrix elements for which own products with a vector beat faer.
+    #[doc(hidden)]
+    const VECTOR: usize;
+
+    /// Adds a b to a sum kept as (sum a re b, sum a im b), which makes the complex product a pair of
+    /// multiplications of contiguous reals by one real, without shuffles. `FMA` says that the fused
+    /// operation is one instruction.
+    #[doc(hidden)]
+    fn accumulate<const FMA: bool>(sum: (Self, Self), a: Self, b: Self) -> (Self, Self);
+
+    /// The value of a sum built by `accumulate`.
+    #[doc(hidden)]
+    fn total(sum: (Self, Self)) -> Self;
+
+    /// C <- alpha A B (+ C if `add`) by faer.
+    ///
+    /// # Safety
+    /// As for [`gemm`].
+    #[doc(hidden)]
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn product(
+        shape: (usize, usize, usize),
+        alpha: Self,
+        a: Factor<Self>,
+        b: Factor<Self>,
+        add: bool,
+        c: Target<Self>,
+        par: Par,
+    );
+}
+
+#[inline(always)]
+fn multiply_add<R: Copy + Mul<Output = R> + Add<Output = R>, const FMA: bool>(
+    fused: impl Fn(R, R, R) -> R,
+    a: R,
+    b: R,
+    c: R,
+) -> R {
+    if FMA { fused(a, b, c) } else { a * b + c }
+}
+
+macro_rules! element {
+    ($t:ty { $($item:item)* }) => {
+        impl Element for $t {
+            $($item)*
+
+            #[inline(never)]
+            unsafe fn product(
+                (m, n, k): (usize, usize, usize),
+                alpha: Self,
+                a: Factor<Self>,
+                b: Factor<Self>,
+                add: bool,
+                c: Target<Self>,
+                par: Par,
+            ) {
+                // SAFETY: the caller of `gemm` vouches for the three memory regions, and that C
+                // overlaps neither factor.
+                let (lhs, rhs, dst) = unsafe {
+                    (
+                        MatRef::from_raw_parts(a.ptr, m, k, a.row, a.col),
+                        MatRef::from_raw_parts(b.ptr, k, n, b.row, b.col),
+                        MatMut::from_raw_parts_mut(c.ptr, m, n, c.row, c.col),
+                    )
+                };
+                let accum = if add { Accum::Add } else { Accum::Replace };
+                let conj = |flag| if flag { Conj::Yes } else { Conj::No };
+                faer::linalg::matmul::matmul_with_conj(
+                    dst, accum, lhs, conj(a.conj), rhs, conj(b.conj), alpha, par,
+                );
+            }
+        }
+    };
+}
+
+macro_rules! elements {
+    ($r:ty) => {
+        element!($r {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const VECTOR: usize = 1 << 14;
+
+            #[inline(always)]
+            fn conj(self) -> Self {
+                self
+            }
+
+            #[inline(always)]
+            fn accumulate<const FMA: bool>(sum: (Self, Self), a: Self, b: Self) -> (Self, Self) {
+                (multiply_add::<$r, FMA>(<$r>::mul_add, a, b, sum.0), sum.1)
+            }
+
+            #[inline(always)]
+            fn total(sum: (Self, Self)) -> Self {
+                sum.0
+            }
+        });
+
+        element!(Complex<$r> {
+            const ZERO: Self = Complex::new(0.0, 0.0);
+            const ONE: Self = Complex::new(1.0, 0.0);
+            const VECTOR: usize = 0;
+
+            #[inline(always)]
+            fn conj(self) -> Self {
+                Complex::new(self.re, -self.im)
+            }
+
+            #[inline(always)]
+            fn accumulate<const FMA: bool>((s, t): (Self, Self), a: Self, b: Self) -> (Self, Self) {
+                let f = multiply_add::<$r, FMA>;
+                (
+                    Complex::new(
+                        f(<$r>::mul_add, a.re, b.re, s.re),
+                        f(<$r>::mul_add, a.im, b.re, s.im),
+                    ),
+                    Complex::new(
+                        f(<$r>::mul_add, a.re, b.im, t.re),
+                        f(<$r>::mul_add, a.im, b.im, t.im),
+                    ),
+                )
+            }
+
+            #[inline(always)]
+            fn total((s, t): (Self, Self)) -> Self {
+                Complex::new(s.re - t.im, s.im + t.re)
+            }
+        });
+    };
+}
+
+elements!(f32);
+elements!(f64);
+
+/// Largest extent for which own loops beat faer: at 4 by 34 to 48 ns in f64, at 5 no longer.
+const SMALL: usize = 4;
+
+/// C <- alpha op(A) op(B) + beta C with A of m x k, B of k x n, C of m x n.
+///
+/// With beta = 0, C is written without being read; with k = 0 or alpha = 0, A and B are not read and C
+/// becomes beta C; with m = 0 or n = 0 nothing happens.
+///
+/// # Safety
+/// Every addressed element of A and B is valid for reads and every one of C for writes (and for reads and
+/// initialised if beta is not zero). The elements of C are distinct and overlap neither A nor B.
+#[inline]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn gemm<T: Element>(
+    (m, n, k): (usize, usize, usize),
+    alpha: T,
+    a: Factor<T>,
+    b: Factor<T>,
+    beta: T,
+    c: Target<T>,
+    par: Par,
+) {
+    if m == 0 || n == 0 {
+        return;
+    }
+    let out = Output { alpha, beta, c };
+    // SAFETY (all calls below): the caller's promises are exactly those of the callees.
+    if k == 0 || alpha == T::ZERO {
+        return unsafe { out.scale(m, n) };
+    }
+    if m <= 3 && n <= 3 && k <= 3 {
+        // So few operations gain nothing from wider registers and lose the call.
+        return unsafe { Small { shape: (m, n, k), a, b, out }.tiny() };
+    }
+    if m <= SMALL && n <= SMALL && k <= SMALL {
+        return unsafe { dispatch(Small { shape: (m, n, k), a, b, out }) };
+    }
+    if n == 1 && (m == 1 || m * k <= T::VECTOR) {
+        return unsafe { dispatch(MatrixVector { m, k, a, x: b, out }) };
+    }
+    if m == 1 && n * k <= T::VECTOR {
+        // A row of C: transpose the whole equation.
+        let (a, x, c) = (b.transposed(), a.transposed(), Target { row: c.col, col: c.row, ..c });
+        return unsafe { dispatch(MatrixVector { m: n, k, a, x, out: Output { alpha, beta, c } }) };
+    }
+    unsafe {
+        if beta != T::ZERO && beta != T::ONE {
+            out.scale(m, n);
+        }
+        T::product((m, n, k), alpha, a, b, beta != T::ZERO, c, par);
+    }
+}
+
+/// What happens to a finished sum: C <- alpha sum + beta C.
+#[derive(Clone, Copy)]
+struct Output<T> {
+    alpha: T,
+    beta: T,
+    c: Target<T>,
+}
+
+impl<T: Element> Output<T> {
+    /// Finishes the elements C(i .. i + sums.len(), j).
+    ///
+    /// # Safety
+    /// They lie within C.
+    #[inline(always)]
+    unsafe fn put(&self, i: usize, j: usize, sums: &[T]) {
+        let Output { alpha, beta, c } = *self;
+        // SAFETY: the caller's promise; C is only read when beta says that it holds values.
+        unsafe {
+            let at = c.ptr.offset(i as isize * c.row + j as isize * c.col);
+            if c.row == 1 && alpha == T::ONE && beta == T::ZERO {
+                for (l, &sum) in sums.iter().enumerate() {
+                    *at.add(l) = sum;
+                }
+                return;
+            }
+            for (l, &sum) in sums.iter().enumerate() {
+                let at = at.offset(l as isize * c.row);
+                // The tests keep infinities intact: inf * (1 + 0i) has a NaN part.
+                let sum = if alpha == T::ONE { sum } else { alpha * sum };
+                *at = if beta == T::ZERO {
+                    sum
+                } else if beta == T::ONE {
+                    sum + *at
+                } else {
+                    sum + beta * *at
+                };
+            }
+        }
+    }
+
+    /// C <- beta C.
+    ///
+    /// # Safety
+    /// C is an m x n matrix.
+    unsafe fn scale(&self, m: usize, n: usize) {
+        if self.beta == T::ONE {
+            return;
+        }
+        for j in 0..n {
+            for i in 0..m {
+                // SAFETY: i < m and j < n; C is only read when beta says that it holds values.
+                unsafe {
+                    let c = self.c.ptr.offset(i as isize * self.c.row + j as isize * self.c.col);
+                    *c = if self.beta == T::ZERO { T::ZERO } else { self.beta * *c };
+                }
+            }
+        }
+    }
+}
+
+/// A loop nest to be compiled for several instruction sets. `FMA` says that fused multiplication-addition is
+/// one instruction.
+trait Loops {
+    /// # Safety
+    /// The memory promises of [`gemm`].
+    unsafe fn run<const FMA: bool>(self);
+}
+
+#[inline(always)]
+unsafe fn dispatch<L: Loops>(loops: L) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn avx2<L: Loops>(loops: L) {
+            // SAFETY: the caller's promise.
+            unsafe { loops.run::<true>() }
+        }
+        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+            // SAFETY: the features are present; memory is the caller's promise.
+            return unsafe { avx2(loops) };
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { loops.run::<{ cfg!(target_arch = "aarch64") }>() }
+}
+
+/// A product whose extents are all at most `SMALL`.
+struct Small<T> {
+    shape: (usize, usize, usize),
+    a: Factor<T>,
+    b: Factor<T>,
+    out: Output<T>,
+}
+
+impl<T: Element> Loops for Small<T> {
+    #[inline(always)]
+    unsafe fn run<const FMA: bool>(self) {
+        // SAFETY: the callees have the promise of `run`, and no extent exceeds SMALL = 4.
+        unsafe {
+            match self.shape {
+                (4, 4, 4) if self.a.row == 1 && !self.a.conj => self.four_rows::<FMA>(4, 4),
+                (4, n, k) if self.a.row == 1 && !self.a.conj => self.four_rows::<FMA>(n, k),
+                shape => self.columns::<FMA, 4, 4>(shape),
+            }
+        }
+    }
+}
+
+impl<T: Element> Small<T> {
+    /// # Safety
+    /// The promise of [`gemm`], and no extent above three.
+    #[inline(always)]
+    unsafe fn tiny(&self) {
+        // SAFETY: the caller's promise; 2 and 3 bound the extents in their arms.
+        unsafe {
+            match self.shape {
+                (2, 2, 2) => self.columns::<false, 2, 2>((2, 2, 2)),
+                (3, 3, 3) => self.columns::<false, 3, 3>((3, 3, 3)),
+                (m, n, k) => {
+                    for j in 0..n {
+                        for i in 0..m {
+                            let mut sum = self.a.at(i, 0) * self.b.at(0, j);
+                            for p in 1..k {
+                                sum = sum + self.a.at(i, p) * self.b.at(p, j);
+                            }
+                            self.out.put(i, j, &[sum]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Columns of C as combinations of the columns of A, which are first copied and padded to `W` rows so
+    /// that the inner loop has a constant length.
+    ///
+    /// # Safety
+    /// The promise of [`gemm`], m <= W and k <= K.
+    #[inline(always)]
+    unsafe fn columns<const FMA: bool, const W: usize, const K: usize>(
+        &self,
+        (m, n, k): (usize, usize, usize),
+    ) {
+        let mut panel = [[T::ZERO; W]; K];
+        for p in 0..k {
+            for i in 0..m {
+                // SAFETY: i < m and p < k.
+                panel[p][i] = unsafe { self.a.at(i, p) };
+            }
+        }
+        for j in 0..n {
+            let mut sum = [(T::ZERO, T::ZERO); W];
+            for p in 0..k {
+                // SAFETY: p < k and j < n.
+                let b = unsafe { self.b.at(p, j) };
+                for i in 0..W {
+                    sum[i] = T::accumulate::<FMA>(sum[i], panel[p][i], b);
+                }
+            }
+            // SAFETY: m rows of column j.
+            unsafe { self.out.put(0, j, &sum.map(T::total)[..m]) };
+        }
+    }
+
+    /// Four contiguous rows of A in registers.
+    ///
+    /// # Safety
+    /// The promise of [`gemm`], m = 4, A has unit row stride and is not conjugated.
+    #[inline(always)]
+    unsafe fn four_rows<const FMA: bool>(&self, n: usize, k: usize) {
+        for j in 0..n {
+            let mut sum = [(T::ZERO, T::ZERO); 4];
+            for p in 0..k {
+                // SAFETY: four rows, p < k and j < n.
+                unsafe {
+                    let b = self.b.at(p, j);
+                    let column = self.a.ptr.offset(p as isize * self.a.col);
+                    for i in 0..4 {
+                        sum[i] = T::accumulate::<FMA>(sum[i], *column.add(i), b);
+                    }
+                }
+            }
+            // SAFETY: four rows of column j.
+            unsafe { self.out.put(0, j, &sum.map(T::total)) };
+        }
+    }
+}
+
+/// A product with a vector, m x k times k.
+struct MatrixVector<T> {
+    m: usize,
+    k: usize,
+    a: Factor<T>,
+    x: Factor<T>,
+    out: Output<T>,
+}
+
+impl<T: Element> Loops for MatrixVector<T> {
+    #[inline(always)]
+    unsafe fn run<const FMA: bool>(self) {
+        const LANES: usize = 16;
+        let MatrixVector { m, k, a, x, out } = self;
+        // SAFETY: i < m and p < k in every access.
+        unsafe {
+            let mut i = 0;
+            // Contiguous columns: a strip of rows stays in registers while the columns pass.
+            while a.row == 1 && i + LANES <= m {
+                let mut sum = [(T::ZERO, T::ZERO); LANES];
+                for p in 0..k {
+                    let b = x.at(p, 0);
+                    let strip = Factor { row: 1, ..a.skip(i, p) };
+                    for l in 0..LANES {
+                        sum[l] = T::accumulate::<FMA>(sum[l], strip.at(l, 0), b);
+                    }
+                }
+                out.put(i, 0, &sum.map(T::total));
+                i += LANES;
+            }
+            // The other rows are inner products; partial sums break the dependency between additions.
+            let unit = a.col == 1 && x.row == 1;
+            for i in i..m {
+                let row = a.skip(i, 0);
+                let mut sum = [(T::ZERO, T::ZERO); LANES];
+                let mut p = 0;
+                while p + LANES <= k {
+                    let (mut r, mut y) = (row.skip(0, p), x.skip(p, 0));
+                    if unit {
+                        (r.col, y.row) = (1, 1);
+                        for l in 0..LANES {
+                            sum[l] = T::accumulate::<FMA>(sum[l], r.at(0, l), y.at(l, 0));
+                        }
+                    } else {
+                        for l in 0..LANES {
+                            sum[l] = T::accumulate::<FMA>(sum[l], r.at(0, l), y.at(l, 0));
+                        }
+                    }
+                    p += LANES;
+                }
+                while p < k {
+                    sum[0] = T::accumulate::<FMA>(sum[0], row.at(0, p), x.at(p, 0));
+                    p += 1;
+                }
+                let total = sum.into_iter().fold(T::ZERO, |t, s| t + T::total(s));
+                out.put(i, 0, &[total]);
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Einstein summation: notation, contraction planning and lowering

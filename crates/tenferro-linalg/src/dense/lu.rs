@@ -1,0 +1,221 @@
+//! LU factorization with partial pivoting, P A = L U.
+//!
+//! Recursive on column halves (Toledo, SIAM J. Matrix Anal. Appl. 18 (1997)): all but the narrow leaves is
+//! triangular solves and products, which go to faer. The leaves are own loops because they must handle exact
+//! zero pivots (nothing to eliminate) and pivots whose reciprocal overflows, which faer's turn into NaN.
+
+use faer::Par;
+
+use super::{Field, Real, Strided, Triangle, triangular_solve, vectorised};
+
+/// What a factorization tells besides its factors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lu {
+    /// Whether the permutation is odd: det P = -1.
+    pub odd: bool,
+    /// The first k with U(k, k) = 0.
+    pub zero_pivot: Option<usize>,
+}
+
+/// Columns below which a panel is factored by plain loops.
+const LEAF: usize = 16;
+
+/// P A = L U of an m x n matrix: `packed` (m x n, column-major) receives U on and above the diagonal and the
+/// unit lower L below it, `perm` (length m) the permutation: row i of P A is row `perm[i]` of A.
+///
+/// A singular matrix has factors all the same. NaN and infinities propagate.
+///
+/// # Safety
+/// A is readable, `packed` and `perm` are writable and overlap neither A nor each other; they need not be
+/// initialised. m <= i32::MAX. A may be `packed` itself when its strides are (1, m).
+pub unsafe fn lu<T: Field>(
+    (m, n): (usize, usize),
+    a: Strided<*const T>,
+    packed: *mut T,
+    perm: *mut i32,
+    par: Par,
+) -> Lu {
+    // SAFETY: the caller's promise; each slice below covers memory that has just been written.
+    unsafe {
+        if !std::ptr::eq(a.ptr, packed) {
+            for j in 0..n {
+                for i in 0..m {
+                    packed.add(i + j * m).write(*a.ptr.offset(i as isize * a.row + j as isize * a.col));
+                }
+            }
+        }
+        for i in 0..m {
+            perm.add(i).write(i as i32);
+        }
+        let perm = std::slice::from_raw_parts_mut(perm, m);
+        let k = m.min(n);
+        factor(Panel { a: packed, ld: m, rows: m, cols: k }, perm, par);
+        if n > k {
+            // The columns right of a wide matrix's square: follow the permutation, then U = L^-1 A.
+            let right = packed.add(k * m);
+            super::with_zeros(m, |column| {
+                for j in 0..n - k {
+                    let target = std::slice::from_raw_parts_mut(right.add(j * m), m);
+                    column.copy_from_slice(target);
+                    for (x, &from) in target.iter_mut().zip(perm.iter()) {
+                        *x = column[from as usize];
+                    }
+                }
+            });
+            let l = Strided { ptr: packed.cast_const(), row: 1, col: m as isize };
+            let b = Strided { ptr: right, row: 1, col: m as isize };
+            triangular_solve((k, n - k), (Triangle::Lower, true), l, false, b, par);
+        }
+        Lu { odd: odd(perm), zero_pivot: (0..k).find(|&i| *packed.add(i + i * m) == T::ZERO) }
+    }
+}
+
+/// The parity of a permutation: the number of its even cycles. Visited entries are marked by complement and
+/// restored, so no workspace is needed.
+fn odd(perm: &mut [i32]) -> bool {
+    let mut odd = false;
+    for start in 0..perm.len() {
+        let mut at = start;
+        let mut length = 0;
+        while perm[at] >= 0 {
+            let next = perm[at] as usize;
+            perm[at] = !perm[at];
+            at = next;
+            length += 1;
+        }
+        odd ^= length > 0 && length % 2 == 0;
+    }
+    for p in perm {
+        *p = !*p;
+    }
+    odd
+}
+
+/// A column-major block with rows >= cols.
+#[derive(Clone, Copy)]
+struct Panel<T> {
+    a: *mut T,
+    ld: usize,
+    rows: usize,
+    cols: usize,
+}
+
+impl<T: Field> Panel<T> {
+    /// # Safety
+    /// j < cols.
+    #[inline(always)]
+    unsafe fn column<'a>(self, j: usize) -> &'a mut [T] {
+        // SAFETY: `lu` has initialised the memory; callers hold one column at a time, or two distinct ones.
+        unsafe { std::slice::from_raw_parts_mut(self.a.add(j * self.ld), self.rows) }
+    }
+
+    fn at(self, i: usize, j: usize) -> Strided<*mut T> {
+        Strided { ptr: self.a.wrapping_add(i + j * self.ld), row: 1, col: self.ld as isize }
+    }
+}
+
+/// Factors the panel in place, with `perm` permuted along with its rows.
+///
+/// # Safety
+/// The panel is initialised and nobody else's; `perm` has its rows' length.
+unsafe fn factor<T: Field>(panel: Panel<T>, perm: &mut [i32], par: Par) {
+    let Panel { rows, cols, .. } = panel;
+    let mut pivots = smallvec::SmallVec::<[u32; 64]>::new();
+    pivots.resize(cols, 0);
+    // SAFETY: the caller's promise.
+    unsafe { recurse(panel, &mut pivots, par) };
+    debug_assert!(cols <= rows);
+    for (j, &p) in pivots.iter().enumerate() {
+        perm.swap(j, p as usize);
+    }
+}
+
+/// # Safety
+/// As for `factor`; `pivots` has the columns' length.
+unsafe fn recurse<T: Field>(panel: Panel<T>, pivots: &mut [u32], par: Par) {
+    let Panel { a, ld, rows, cols } = panel;
+    if cols <= LEAF {
+        // SAFETY: the caller's promise.
+        return vectorised(|| unsafe { leaf(panel, pivots) });
+    }
+    let half = (cols / 2).next_multiple_of(8);
+    let (first, second) = pivots.split_at_mut(half);
+    // SAFETY: the blocks are parts of the panel, and disjoint in each call.
+    unsafe {
+        let left = Panel { cols: half, ..panel };
+        let right = Panel { a: a.add(half * ld), cols: cols - half, ..panel };
+        recurse(left, first, par);
+        exchange(right, first);
+        let (l11, l21) = (panel.at(0, 0), panel.at(half, 0));
+        let (u12, a22) = (panel.at(0, half), panel.at(half, half));
+        let read = |s: Strided<*mut T>| Strided { ptr: s.ptr.cast_const(), row: s.row, col: s.col };
+        triangular_solve((half, cols - half), (Triangle::Lower, true), read(l11), false, u12, par);
+        T::subtract_product((rows - half, cols - half, half), read(l21), read(u12), a22, par);
+        let below = Panel { a: a22.ptr, rows: rows - half, cols: cols - half, ld };
+        recurse(below, second, par);
+        exchange(Panel { a: l21.ptr, rows: rows - half, ..left }, second);
+    }
+    for p in second {
+        *p += half as u32;
+    }
+}
+
+/// Exchanges row j with row pivots[j], in order.
+///
+/// # Safety
+/// The panel is initialised and nobody else's; the pivots are below its rows.
+unsafe fn exchange<T: Field>(panel: Panel<T>, pivots: &[u32]) {
+    for j in 0..panel.cols {
+        // SAFETY: j < cols.
+        let column = unsafe { panel.column(j) };
+        for (i, &p) in pivots.iter().enumerate() {
+            column.swap(i, p as usize);
+        }
+    }
+}
+
+/// Right-looking elimination, column by column.
+///
+/// # Safety
+/// As for `recurse`.
+#[inline(always)]
+unsafe fn leaf<T: Field>(panel: Panel<T>, pivots: &mut [u32]) {
+    for j in 0..panel.cols {
+        // SAFETY: the two columns held together are j and a later one.
+        unsafe {
+            let column = panel.column(j);
+            let (mut largest, mut pivot) = (column[j].abs1(), j);
+            for (i, x) in column.iter().enumerate().skip(j + 1) {
+                // Negated so that a NaN is taken as pivot and shows in the result.
+                if !(x.abs1() <= largest) {
+                    (largest, pivot) = (x.abs1(), i);
+                }
+            }
+            pivots[j] = pivot as u32;
+            if pivot != j {
+                for c in 0..panel.cols {
+                    panel.column(c).swap(j, pivot);
+                }
+            }
+            let (above, below) = column.split_at_mut(j + 1);
+            let diagonal = above[j];
+            if diagonal == T::ZERO {
+                continue;
+            }
+            // The reciprocal of a smaller number would overflow.
+            if T::COMPLEX && largest > T::Real::TINY * T::Real::of(8.0) {
+                let inverse = T::ONE.divide(diagonal);
+                below.iter_mut().for_each(|x| *x = *x * inverse);
+            } else {
+                below.iter_mut().for_each(|x| *x = x.divide(diagonal));
+            }
+            for c in j + 1..panel.cols {
+                let (above, target) = panel.column(c).split_at_mut(j + 1);
+                let scale = above[j];
+                for (y, &l) in target.iter_mut().zip(below.iter()) {
+                    *y = *y - l * scale;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Differentiable dense linear algebra

@@ -1,0 +1,1 @@
+//! Direct, eager and traced execution of tensor operations

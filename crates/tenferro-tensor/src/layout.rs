@@ -1,0 +1,414 @@
+//! Where the elements of a view lie in its owner: shape, signed strides and offset.
+//!
+//! Element `(i0, i1, ..)` is at `offset + i0 * strides[0] + i1 * strides[1] + ..`, in elements. Every
+//! method here costs O(rank) and validates its arguments. Invariant: an operation on a layout that
+//! stays inside a buffer gives a layout that stays inside it; an empty layout has offset 0.
+
+use smallvec::SmallVec;
+
+use crate::{Error, Result, Shape, checked_len};
+
+/// Signed strides in elements; inline up to rank 6.
+pub type Strides = SmallVec<[isize; 6]>;
+
+/// Shape, strides and offset of a view.
+///
+/// ```
+/// use tenferro_tensor::Layout;
+/// let a = Layout::contiguous(&[2, 3]);
+/// let t = a.transpose("example", &[1, 0])?;
+/// assert_eq!((t.shape(), t.strides()), (&[3, 2][..], &[2, 1][..]));
+/// assert!(!t.is_col_major_contiguous());
+/// # tenferro_tensor::Result::Ok(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Layout {
+    shape: Shape,
+    strides: Strides,
+    offset: usize,
+}
+
+impl Layout {
+    /// Column-major, without gaps, from offset 0.
+    #[inline]
+    pub fn contiguous(shape: &[usize]) -> Self {
+        let mut strides = Strides::from_slice(shape_as_isize(shape));
+        let mut stride = 1_isize;
+        for s in strides.iter_mut() {
+            let extent = *s;
+            *s = stride;
+            // Wraps only for empty shapes, where no stride is ever used.
+            stride = stride.wrapping_mul(extent);
+        }
+        Layout { shape: shape.into(), strides, offset: 0 }
+    }
+
+    /// From its parts, for backends whose storage is not compact.
+    ///
+    /// # Errors
+    /// [`Error::Rank`] when the ranks differ, [`Error::Overflow`] when an offset leaves `0..=isize::MAX`.
+    pub fn new(op: &'static str, shape: &[usize], strides: &[isize], offset: usize) -> Result<Self> {
+        if shape.len() != strides.len() {
+            return Err(Error::rank(op, "number of strides", strides.len(), shape.len()));
+        }
+        let len = checked_len(op, shape)?;
+        let mut ends = (offset as i128, offset as i128);
+        for (&extent, &stride) in shape.iter().zip(strides) {
+            let reach = (extent as i128 - 1).saturating_mul(stride as i128);
+            let end = if reach < 0 { &mut ends.0 } else { &mut ends.1 };
+            *end = end.saturating_add(reach);
+        }
+        if len > 0 && (ends.0 < 0 || ends.1 > isize::MAX as i128) {
+            let got = format!("{} to {}", ends.0, ends.1);
+            return Err(Error::overflow(op, "offsets", got, "offsets in 0..=isize::MAX"));
+        }
+        Ok(Layout { shape: shape.into(), strides: Strides::from_slice(strides), offset }.settled())
+    }
+
+    /// The extents.
+    #[inline]
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The strides, in elements.
+    #[inline]
+    pub fn strides(&self) -> &[isize] {
+        &self.strides
+    }
+
+    /// Where element `(0, 0, ..)` is, in elements.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The number of elements.
+    #[inline]
+    pub fn len(&self) -> usize {
+        // Cannot overflow but with a zero extent, where it wraps to the right 0.
+        self.shape.iter().fold(1, |len, &extent| len.wrapping_mul(extent))
+    }
+
+    /// No elements.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.shape.contains(&0)
+    }
+
+    /// The number of axes.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Column-major without gaps, from any offset. Axes of extent 1 don't matter; empty layouts are.
+    #[inline]
+    pub fn is_col_major_contiguous(&self) -> bool {
+        let mut expected = 1_isize;
+        let mut compact = true;
+        for (&extent, &stride) in self.shape.iter().zip(&self.strides) {
+            if extent == 0 {
+                return true;
+            }
+            compact &= extent == 1 || stride == expected;
+            expected = expected.wrapping_mul(extent as isize);
+        }
+        compact
+    }
+
+    /// The smallest and the greatest offset of an element; `(offset, offset)` when there is none.
+    #[inline]
+    pub fn span(&self) -> (usize, usize) {
+        let (mut min, mut max) = (self.offset, self.offset);
+        if self.is_empty() {
+            return (min, max);
+        }
+        for (&extent, &stride) in self.shape.iter().zip(&self.strides) {
+            let reach = (extent - 1).wrapping_mul(stride.unsigned_abs());
+            if stride < 0 {
+                min -= reach;
+            } else {
+                max += reach;
+            }
+        }
+        (min, max)
+    }
+
+    /// Every element fits in a buffer of `len` elements.
+    #[inline]
+    pub fn fits(&self, len: usize) -> bool {
+        self.is_empty() || self.span().1 < len
+    }
+
+    /// Two indices never share an element. Conservative: `false` when unsure.
+    pub fn is_injective(&self) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        let mut axes: SmallVec<[(usize, usize); 6]> = self
+            .shape
+            .iter()
+            .zip(&self.strides)
+            .filter(|&(&extent, _)| extent > 1)
+            .map(|(&extent, &stride)| (stride.unsigned_abs(), extent))
+            .collect();
+        axes.sort_unstable();
+        // Injective when each stride steps over everything the smaller strides reach.
+        let mut reach = 0_usize;
+        axes.iter().all(|&(stride, extent)| {
+            let steps_over = stride > reach;
+            reach = reach.saturating_add(stride.saturating_mul(extent - 1));
+            steps_over
+        })
+    }
+
+    /// The offset of an element, or `None` outside the shape or for another number of indices.
+    #[inline]
+    pub fn offset_of(&self, index: &[usize]) -> Option<usize> {
+        if index.len() != self.rank() {
+            return None;
+        }
+        let mut offset = self.offset as isize;
+        for ((&i, &extent), &stride) in index.iter().zip(self.shape.iter()).zip(&self.strides) {
+            if i >= extent {
+                return None;
+            }
+            offset += i as isize * stride;
+        }
+        Some(offset as usize)
+    }
+
+    /// Axis `i` of the result is axis `perm[i]`.
+    ///
+    /// # Errors
+    /// [`Error::Axis`] unless `perm` is a permutation of the axes.
+    #[inline]
+    pub fn transpose(&self, op: &'static str, perm: &[usize]) -> Result<Self> {
+        if !is_permutation(perm, self.rank()) {
+            let expected = format_args!("a permutation of {} axes", self.rank());
+            return Err(Error::axis(op, "axis permutation", format_args!("{perm:?}"), expected));
+        }
+        let mut result = self.clone();
+        for (i, &axis) in perm.iter().enumerate() {
+            result.shape.0[i] = self.shape[axis];
+            result.strides[i] = self.strides[axis];
+        }
+        Ok(result)
+    }
+
+    /// The elements `starts[i]..limits[i]` of each axis, every `|steps[i]|`-th of them: from the start
+    /// when the step is positive, from the last backwards when it is negative.
+    ///
+    /// # Errors
+    /// [`Error::Rank`] for another number of bounds than axes, [`Error::Argument`] for bounds out of
+    /// order or range, or a zero step.
+    pub fn slice(
+        &self,
+        op: &'static str,
+        starts: &[usize],
+        limits: &[usize],
+        steps: &[isize],
+    ) -> Result<Self> {
+        let rank = self.rank();
+        if starts.len() != rank || limits.len() != rank || steps.len() != rank {
+            let got = format!("{} starts, {} limits, {} steps", starts.len(), limits.len(), steps.len());
+            return Err(Error::rank(op, "slice bounds", got, format_args!("{rank} of each")));
+        }
+        let mut result = self.clone();
+        let mut offset = self.offset as isize;
+        for axis in 0..rank {
+            let (start, limit, step, extent) = (starts[axis], limits[axis], steps[axis], self.shape[axis]);
+            if start > limit || limit > extent || step == 0 {
+                let expected = format!("start <= limit <= {extent} and a step that is not 0");
+                let got = format_args!("{start}..{limit} step {step}");
+                return Err(Error::argument(op, format!("slice of axis {axis}"), got, expected));
+            }
+            let stride = self.strides[axis];
+            let count = (limit - start).div_ceil(step.unsigned_abs());
+            let first = if step > 0 { start } else { limit.saturating_sub(1) };
+            result.shape.0[axis] = count;
+            // Wraps only where the result is empty or has one element along the axis: then neither is used.
+            offset = offset.wrapping_add((first as isize).wrapping_mul(stride));
+            result.strides[axis] = stride.wrapping_mul(step);
+        }
+        result.offset = offset as usize;
+        Ok(result.settled())
+    }
+
+    /// The named axes run backwards.
+    ///
+    /// # Errors
+    /// [`Error::Axis`] for an axis out of range or named twice.
+    pub fn reverse(&self, op: &'static str, axes: &[usize]) -> Result<Self> {
+        self.check_distinct(op, axes)?;
+        let mut result = self.clone();
+        for &axis in axes {
+            let last = self.shape[axis].saturating_sub(1) as isize;
+            if !self.is_empty() {
+                result.offset = (result.offset as isize + last * self.strides[axis]) as usize;
+            }
+            result.strides[axis] = self.strides[axis].wrapping_neg();
+        }
+        Ok(result)
+    }
+
+    /// The axis `i` becomes axis `dims[i]` of `shape`; an axis of extent 1, and every axis of the result
+    /// that is not named, repeats (stride 0).
+    ///
+    /// # Errors
+    /// [`Error::Rank`], [`Error::Axis`] for axes of the result out of range or named twice,
+    /// [`Error::Shape`] for extents that are neither 1 nor equal, [`Error::Overflow`].
+    pub fn broadcast(&self, op: &'static str, shape: &[usize], dims: &[usize]) -> Result<Self> {
+        if dims.len() != self.rank() {
+            return Err(Error::rank(op, "broadcast axes", dims.len(), self.rank()));
+        }
+        checked_len(op, shape)?;
+        check_distinct(op, dims, shape.len())?;
+        let mut strides = Strides::from_elem(0, shape.len());
+        for (axis, &dim) in dims.iter().enumerate() {
+            let (from, to) = (self.shape[axis], shape[dim]);
+            if from == to {
+                strides[dim] = self.strides[axis];
+            } else if from != 1 {
+                let expected = format_args!("1 or {to}, the extent of axis {dim} of {shape:?}");
+                return Err(Error::shape(op, format!("extent of axis {axis}"), from, expected));
+            }
+        }
+        Ok(Layout { shape: shape.into(), strides, offset: self.offset }.settled())
+    }
+
+    /// The same elements in column-major order under another shape; `None` where that needs a copy.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when the numbers of elements differ, [`Error::Overflow`].
+    pub fn reshape(&self, op: &'static str, shape: &[usize]) -> Result<Option<Self>> {
+        let (len, wanted) = (self.len(), checked_len(op, shape)?);
+        if len != wanted {
+            let got = format_args!("{:?} of {len}", self.shape);
+            return Err(Error::shape(op, "number of elements", got, format_args!("{shape:?} of {wanted}")));
+        }
+        if len == 0 {
+            return Ok(Some(Layout::contiguous(shape)));
+        }
+        // Runs of input axes that walk one arithmetic sequence merge into (extent, stride); the output
+        // axes must fill the runs exactly, one after the other.
+        let mut runs: SmallVec<[(usize, isize); 6]> = SmallVec::new();
+        for (&extent, &stride) in self.shape.iter().zip(&self.strides).filter(|&(&e, _)| e > 1) {
+            match runs.last_mut() {
+                Some((run, step)) if stride == *step * *run as isize => *run *= extent,
+                _ => runs.push((extent, stride)),
+            }
+        }
+        let mut runs = runs.into_iter();
+        let (mut left, mut stride) = runs.next().unwrap_or((1, 1));
+        let mut strides = Strides::with_capacity(shape.len());
+        for &extent in shape {
+            if left == 1 && extent > 1 {
+                (left, stride) = runs.next().expect("both shapes have the same number of elements");
+            }
+            if left % extent != 0 {
+                return Ok(None);
+            }
+            strides.push(stride);
+            left /= extent;
+            stride = stride.wrapping_mul(extent as isize);
+        }
+        Ok(Some(Layout { shape: shape.into(), strides, offset: self.offset }))
+    }
+
+    /// The elements with equal indices on two axes, as a new last axis of the smaller extent.
+    ///
+    /// # Errors
+    /// [`Error::Axis`] for equal axes or an axis out of range.
+    pub fn diagonal(&self, op: &'static str, axis1: usize, axis2: usize) -> Result<Self> {
+        self.check_distinct(op, &[axis1, axis2])?;
+        let kept = (0..self.rank()).filter(|&axis| axis != axis1 && axis != axis2);
+        let mut shape: Shape = kept.clone().map(|axis| self.shape[axis]).collect();
+        let mut strides: Strides = kept.map(|axis| self.strides[axis]).collect();
+        let extent = self.shape[axis1].min(self.shape[axis2]);
+        shape.0.push(extent);
+        strides.push(if extent > 1 { self.strides[axis1].wrapping_add(self.strides[axis2]) } else { 1 });
+        Ok(Layout { shape, strides, offset: self.offset }.settled())
+    }
+
+    /// Without an axis: the elements whose index there is `index`.
+    ///
+    /// # Errors
+    /// [`Error::Axis`] for an axis out of range, [`Error::Argument`] for such an index.
+    pub fn index_axis(&self, op: &'static str, axis: usize, index: usize) -> Result<Self> {
+        self.check_distinct(op, &[axis])?;
+        if index >= self.shape[axis] {
+            let expected = format_args!("below {}", self.shape[axis]);
+            return Err(Error::argument(op, format!("index of axis {axis}"), index, expected));
+        }
+        let mut result = self.clone();
+        if !self.is_empty() {
+            result.offset = (self.offset as isize + index as isize * self.strides[axis]) as usize;
+        }
+        result.shape.0.remove(axis);
+        result.strides.remove(axis);
+        Ok(result)
+    }
+
+    /// With an axis of extent 1 put in at `axis`.
+    ///
+    /// # Errors
+    /// [`Error::Axis`] for an axis above the rank.
+    pub fn insert_axis(&self, op: &'static str, axis: usize) -> Result<Self> {
+        if axis > self.rank() {
+            return Err(Error::axis(op, "axis", axis, format_args!("at most {}", self.rank())));
+        }
+        let mut result = self.clone();
+        result.shape.0.insert(axis, 1);
+        result.strides.insert(axis, 1);
+        Ok(result)
+    }
+
+    fn check_distinct(&self, op: &'static str, axes: &[usize]) -> Result<()> {
+        check_distinct(op, axes, self.rank())
+    }
+
+    /// Offset 0 when empty, so that a pointer to the first element is always inside the buffer.
+    fn settled(mut self) -> Self {
+        if self.is_empty() {
+            self.offset = 0;
+        }
+        self
+    }
+}
+
+/// The extents' bits as `isize`, to fill a stride vector in one copy.
+fn shape_as_isize(shape: &[usize]) -> &[isize] {
+    // SAFETY: usize and isize have the same size and alignment, and every bit pattern is valid for both.
+    unsafe { std::slice::from_raw_parts(shape.as_ptr().cast(), shape.len()) }
+}
+
+fn is_permutation(perm: &[usize], rank: usize) -> bool {
+    perm.len() == rank && first_bad_axis(perm, rank).is_none()
+}
+
+/// The position of the first axis that is out of range or a repetition.
+#[inline]
+fn first_bad_axis(axes: &[usize], rank: usize) -> Option<usize> {
+    if rank <= 64 {
+        let mut seen = 0_u64;
+        axes.iter().position(|&axis| {
+            let bad = axis >= rank || seen >> axis & 1 == 1;
+            seen |= 1_u64.checked_shl(axis as u32).unwrap_or(0);
+            bad
+        })
+    } else {
+        (0..axes.len()).find(|&i| axes[i] >= rank || axes[..i].contains(&axes[i]))
+    }
+}
+
+fn check_distinct(op: &'static str, axes: &[usize], rank: usize) -> Result<()> {
+    match first_bad_axis(axes, rank) {
+        None => Ok(()),
+        Some(i) => {
+            let expected = format!("distinct axes below {rank}, in {axes:?}");
+            Err(Error::axis(op, "axis", axes[i], expected))
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! [`Value`]: a tensor as interpreters hold it.
+//!
+//! Cloning shares the owner; a transpose or slice is another layout of the same owner. Invariant: a
+//! layout, where there is one, lies inside the owner and is not the owner's own.
+
+use std::sync::Arc;
+
+use crate::{
+    DType, Error, Layout, Placement, Result, Scalar, Tensor, TensorRead, TensorView, TypedTensor,
+    erased::check_inside,
+};
+
+/// A shared handle on a tensor and a layout of its elements.
+///
+/// ```
+/// use tenferro_tensor::{Tensor, Value};
+/// let value = Value::new(Tensor::from_vec_col_major([2, 3], vec![1.0, 4.0, 2.0, 5.0, 3.0, 6.0])?);
+/// let turned = value.with_layout(value.layout().transpose("example", &[1, 0])?);
+/// assert_eq!(turned.shape(), [3, 2]);
+/// assert!(turned.clone().into_tensor().is_err()); // strided: a copy must be asked for
+/// assert_eq!(turned.duplicate()?.as_slice::<f64>()?, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+/// # tenferro_tensor::Result::Ok(())
+/// ```
+#[derive(Debug)]
+pub struct Value {
+    owner: Tensor,
+    layout: Option<Arc<Layout>>,
+}
+
+impl Clone for Value {
+    #[inline]
+    fn clone(&self) -> Self {
+        Value { owner: self.owner.share(), layout: self.layout.clone() }
+    }
+}
+
+impl Value {
+    /// All of a tensor.
+    #[inline]
+    pub fn new(owner: Tensor) -> Self {
+        Value { owner, layout: None }
+    }
+
+    /// Other elements of the owner, or the same in another order: `layout` is relative to the owner, as
+    /// [`layout`](Value::layout) is.
+    ///
+    /// # Panics
+    /// When the layout reaches outside the owner, which layouts derived from this value's own do not.
+    /// [`try_with_layout`](Value::try_with_layout) gives an error instead.
+    #[track_caller]
+    pub fn with_layout(&self, layout: Layout) -> Value {
+        self.try_with_layout(layout).expect("a layout derived from the value's own")
+    }
+
+    /// [`with_layout`](Value::with_layout) for a layout from elsewhere.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] when the layout reaches outside the owner.
+    pub fn try_with_layout(&self, layout: Layout) -> Result<Value> {
+        check_inside("with_layout", &self.owner, &layout)?;
+        let whole =
+            layout.shape() == self.owner.shape() && layout.offset() == 0 && layout.is_col_major_contiguous();
+        let layout = (!whole).then(|| Arc::new(layout));
+        Ok(Value { owner: self.owner.share(), layout })
+    }
+
+    /// The element type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.owner.dtype()
+    }
+
+    /// The extents.
+    #[inline]
+    pub fn shape(&self) -> &[usize] {
+        match &self.layout {
+            None => self.owner.shape(),
+            Some(layout) => layout.shape(),
+        }
+    }
+
+    /// The number of axes.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.shape().len()
+    }
+
+    /// The number of elements.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.layout.as_ref().map_or_else(|| self.owner.len(), |layout| layout.len())
+    }
+
+    /// No elements.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.shape().contains(&0)
+    }
+
+    /// The shape, strides and offset in the owner.
+    #[inline]
+    pub fn layout(&self) -> Layout {
+        match &self.layout {
+            None => self.owner.layout(),
+            Some(layout) => Layout::clone(layout),
+        }
+    }
+
+    /// Where the elements are.
+    #[inline]
+    pub fn placement(&self) -> &Placement {
+        self.owner.placement()
+    }
+
+    /// As the argument of an operation.
+    #[inline]
+    pub fn read(&self) -> TensorRead<'_> {
+        match &self.layout {
+            None => TensorRead::Tensor(&self.owner),
+            Some(layout) => TensorRead::View(TensorView::trusted(&self.owner, Layout::clone(layout))),
+        }
+    }
+
+    /// The elements are exactly the owner's, in its order (under whatever shape).
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        self.layout.as_ref().is_none_or(|layout| {
+            layout.is_col_major_contiguous() && layout.offset() == 0 && layout.len() == self.owner.len()
+        })
+    }
+
+    /// The tensor whose elements these are.
+    #[inline]
+    pub fn owner(&self) -> &Tensor {
+        &self.owner
+    }
+
+    /// No other value or tensor shares the owner.
+    #[inline]
+    pub fn is_unique(&self) -> bool {
+        self.owner.is_unique()
+    }
+
+    /// The address of the owner: equal exactly for values that share it.
+    #[inline]
+    pub fn ptr_id(&self) -> usize {
+        self.owner.ptr_id()
+    }
+
+    /// The tensor, moved out.
+    ///
+    /// # Errors
+    /// [`Error::State`] when the owner is shared, [`Error::Layout`] when the elements are not exactly the
+    /// owner's in its order; both name `duplicate()`.
+    pub fn into_tensor(self) -> Result<Tensor> {
+        self.try_into_unique().map_err(|value| {
+            if value.is_contiguous() {
+                return Error::runtime_state("into_tensor", "the storage is shared; use duplicate() to copy");
+            }
+            let got = format!("{:?}", value.layout());
+            let expected = "all of the storage in column-major order; use duplicate() to copy";
+            Error::layout("into_tensor", "layout", got, expected)
+        })
+    }
+
+    /// The tensor, moved out, when it is unique and [`is_contiguous`](Value::is_contiguous); else the value
+    /// back.
+    pub fn try_into_unique(mut self) -> Result<Tensor, Value> {
+        if !self.is_contiguous() || self.owner.check_unique("into_tensor").is_err() {
+            return Err(self);
+        }
+        let Value { owner, layout } = self;
+        match layout {
+            None => Ok(owner),
+            Some(layout) => {
+                Ok(owner.into_shape(layout.shape()).expect("unique, and the layout has as many elements"))
+            }
+        }
+    }
+
+    /// A compact copy.
+    ///
+    /// # Errors
+    /// [`Error::Placement`] for elements outside host memory, [`Error::Memory`], [`Error::Overflow`].
+    pub fn duplicate(&self) -> Result<Tensor> {
+        self.read().to_tensor()
+    }
+}
+
+impl From<Tensor> for Value {
+    fn from(tensor: Tensor) -> Self {
+        Value::new(tensor)
+    }
+}
+
+impl<T: Scalar> From<TypedTensor<T>> for Value {
+    fn from(tensor: TypedTensor<T>) -> Self {
+        Value::new(tensor.into_tensor())
+    }
+}
+
+/// Shares the owner: nothing is copied.
+impl From<&TensorRead<'_>> for Value {
+    fn from(read: &TensorRead<'_>) -> Self {
+        match read {
+            TensorRead::Tensor(tensor) => Value::new(tensor.share()),
+            TensorRead::View(view) => Value::new(view.base().share()).with_layout(view.layout()),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Conformance suite, finite differences and oracle replay

@@ -1,0 +1,79 @@
+//! The numbers: against Onsager's solution, and the derivatives against differences of our own ln Z, which hold
+//! whatever the truncation costs.
+
+use ising::comparison::Comparison;
+use ising::exact::T_CRITICAL;
+use ising::options::Mode;
+use ising::trg::{Point, solver};
+
+const CHI: usize = 16;
+const STEPS: usize = 30;
+
+/// Solves at each of `temperatures` with one solver.
+fn solve(mode: Mode, temperatures: &[f64]) -> Vec<Point> {
+    let mut solve = solver(mode, CHI, STEPS).expect("the solver can be made");
+    temperatures.iter().map(|&t| solve(t).expect("the temperature can be solved")).collect()
+}
+
+#[track_caller]
+fn assert_relative(ours: f64, reference: f64, tolerance: f64, what: &str) {
+    let error = ((ours - reference) / reference).abs();
+    assert!(error <= tolerance, "{what}: got {ours:e}, expected {reference:e}, relative error {error:.1e}");
+}
+
+#[test]
+fn agrees_with_onsager() {
+    for point in solve(Mode::Traced, &[1.6, 1.9, 2.2, T_CRITICAL, 2.4, 2.6, 3.2]) {
+        let (t, distance) = (point.t, (point.t - T_CRITICAL).abs());
+        let [lnz, energy, heat] = Comparison::new(point).quantities();
+        let away = distance >= 0.3;
+        let lnz_tolerance = if away { 1e-6 } else { 1e-5 };
+        assert_relative(lnz.computed, lnz.exact, lnz_tolerance, &format!("ln Z at {t}"));
+        let energy_tolerance = if away { 1e-4 } else { 1e-2 };
+        assert_relative(energy.computed, energy.exact, energy_tolerance, &format!("energy at {t}"));
+        assert!(heat.computed.is_finite(), "specific heat at {t}");
+        if away {
+            assert_relative(heat.computed, heat.exact, 1e-3, &format!("specific heat at {t}"));
+        }
+    }
+}
+
+/// `f'` at the middle of five values of `f` a distance `h` apart, with an error of order `h^4`.
+fn difference(f: [f64; 5], h: f64) -> f64 {
+    (8.0 * (f[3] - f[1]) - (f[4] - f[0])) / (12.0 * h)
+}
+
+#[test]
+fn derivatives_are_those_of_the_computed_values() {
+    for (t, first, second) in [(1.7, 1e-8, 1e-5), (2.9, 1e-8, 1e-5)] {
+        // The energy is -d ln Z / d beta, the specific heat d u / d T.
+        let (beta, h) = (1.0 / t, 1e-3);
+        let offsets = [-2.0, -1.0, 0.0, 1.0, 2.0];
+        let along_beta = solve(Mode::Traced, &offsets.map(|k| 1.0 / (beta + k * h)));
+        let along_t = solve(Mode::Traced, &offsets.map(|k| t + k * h));
+        let lnz = std::array::from_fn(|i| along_beta[i].lnz);
+        let energy = std::array::from_fn(|i| along_t[i].energy);
+        assert_relative(along_t[2].energy, -difference(lnz, h), first, &format!("energy at {t}"));
+        assert_relative(
+            along_t[2].specific_heat,
+            difference(energy, h),
+            second,
+            &format!("specific heat at {t}"),
+        );
+    }
+    // At T_c the truncation bends ln Z on shorter scales.
+    let (beta, h) = (1.0 / T_CRITICAL, 1e-5);
+    let near = solve(Mode::Traced, &[1.0 / (beta - h), T_CRITICAL, 1.0 / (beta + h)]);
+    assert_relative(near[1].energy, (near[0].lnz - near[2].lnz) / (2.0 * h), 1e-5, "energy at T_c");
+}
+
+#[test]
+fn eager_and_traced_agree() {
+    let temperatures = [1.6, T_CRITICAL, 3.2];
+    for (eager, traced) in solve(Mode::Eager, &temperatures).iter().zip(solve(Mode::Traced, &temperatures)) {
+        let t = eager.t;
+        assert_relative(eager.lnz, traced.lnz, 1e-10, &format!("ln Z at {t}"));
+        assert_relative(eager.energy, traced.energy, 1e-10, &format!("energy at {t}"));
+        assert_relative(eager.specific_heat, traced.specific_heat, 1e-6, &format!("specific heat at {t}"));
+    }
+}

@@ -1,0 +1,123 @@
+//! `cargo xtask CHORE`: the project's chores, each a short list of commands that are printed as they run.
+//!
+//! Everything that runs numbers is built in the release profile, which the example and the benchmarks share:
+//! a build folder then holds one optimised copy of each dependency.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "\
+Usage: cargo xtask CHORE
+
+Chores:
+  check           formatting and lints, warnings denied
+  test            every test and documentation example
+  docs            the API documentation, warnings denied, and every tutorial program
+  bench [ARGS]    the benchmarks; ARGS go to them
+";
+
+/// The tutorial programs: a workspace of its own, as a user of the published crates would have.
+const TUTORIAL: &str = "docs/tutorial-code/Cargo.toml";
+
+type Done = Result<(), String>;
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    let chore = args.next().unwrap_or_default();
+    let rest: Vec<OsString> = args.collect();
+    let done = match (chore.to_str(), rest.is_empty()) {
+        (Some("check"), true) => check(),
+        (Some("test"), true) => test(),
+        (Some("docs"), true) => docs(),
+        (Some("bench"), _) => cargo("run --release --package benchmarks --").args(rest).finish(),
+        (Some("-h" | "--help" | "help"), true) => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check() -> Done {
+    cargo("fmt --all --check").finish()?;
+    cargo("clippy --release --workspace --all-targets -- --deny warnings").finish()?;
+    tutorial("fmt --check").finish()?;
+    tutorial("clippy --release --all-targets -- --deny warnings").finish()
+}
+
+fn test() -> Done {
+    cargo("test --release --workspace").finish()?;
+    // All unsafe memory code lives here: once more with the checks that the release profile leaves out.
+    cargo("test --package tenferro-tensor --lib --tests").finish()
+}
+
+fn docs() -> Done {
+    cargo("doc --release --workspace --no-deps").env("RUSTDOCFLAGS", "--deny warnings").finish()?;
+    for program in tutorial_programs()? {
+        tutorial("run --release").args(["--bin".into(), program]).finish()?;
+    }
+    Ok(())
+}
+
+/// The names of the tutorial programs, which are the files of its `src/bin`.
+fn tutorial_programs() -> Result<Vec<OsString>, String> {
+    let folder = root().join(TUTORIAL).with_file_name("src").join("bin");
+    let entries = folder.read_dir().map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut programs: Vec<OsString> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .filter_map(|path| path.file_stem().map(OsString::from))
+        .collect();
+    programs.sort();
+    Ok(programs)
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the workspace")
+}
+
+/// A cargo command in the workspace, its words separated by spaces.
+fn cargo(words: &str) -> Chore {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root()).args(words.split(' '));
+    Chore(command)
+}
+
+/// A cargo command on the tutorial programs, in the workspace's build folder: dependencies are built once.
+fn tutorial(words: &str) -> Chore {
+    let (verb, rest) = words.split_once(' ').expect("a verb and its options");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    cargo(verb).args(["--manifest-path", TUTORIAL]).args(rest.split(' ')).env("CARGO_TARGET_DIR", target)
+}
+
+struct Chore(Command);
+
+impl Chore {
+    fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.0.args(args.into_iter().map(Into::into));
+        self
+    }
+
+    fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.0.env(name, value.into());
+        self
+    }
+
+    fn finish(mut self) -> Done {
+        let words = self.0.get_args().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        eprintln!("$ cargo {words}");
+        let status = self.0.status().map_err(|error| format!("cargo {words}: {error}"))?;
+        if status.success() { Ok(()) } else { Err(format!("cargo {words}: {status}")) }
+    }
+}
