@@ -5,7 +5,12 @@ use crate::{
     kernels::Kernel,
     op::{Op, Outs},
 };
-use std::{any::Any, cell::Cell, ptr::NonNull, sync::Arc};
+use std::{
+    any::Any,
+    cell::Cell,
+    ptr::NonNull,
+    sync::{Arc, OnceLock},
+};
 use tenferro_tensor::{DType, Placement, Result, Tensor, TensorRead, TensorViewMut};
 
 /// An input of a kernel.
@@ -39,6 +44,20 @@ impl Operand<'_> {
         match self {
             Operand::Read(r) => r.shape(),
             Operand::Own(t) => t.shape(),
+        }
+    }
+
+    /// The tensor of an operand that nobody reads again; an empty one is left in its place.
+    pub fn take(&mut self) -> Option<Tensor> {
+        static EMPTY: OnceLock<Tensor> = OnceLock::new();
+        if let Operand::Read(_) = self {
+            return None;
+        }
+        let empty =
+            EMPTY.get_or_init(|| Tensor::zeros(DType::Bool, &[0usize][..]).expect("no elements to allocate"));
+        match std::mem::replace(self, Operand::Read(TensorRead::Tensor(empty))) {
+            Operand::Own(t) => Some(t),
+            Operand::Read(_) => None,
         }
     }
 

@@ -9,6 +9,7 @@
 
 use smallvec::SmallVec;
 use std::fmt::{self, Display, Write};
+use std::hash::{Hash, Hasher};
 use tenferro_tensor::{Error, Result};
 
 const OP: &str = "einsum";
@@ -28,8 +29,10 @@ pub type Labels = SmallVec<[u32; 6]>;
 /// assert_eq!(product.to_string(), "ij,jk->ik");
 /// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Notation {
+    /// Hash of the rest: a notation is the key of the plan cache. First, so that it is compared first.
+    digest: u64,
     inputs: SmallVec<[Labels; 3]>,
     output: Labels,
 }
@@ -74,7 +77,7 @@ impl Notation {
         if !arrow {
             return Err(bad(text.chars().count(), &"the end", "'->' and the output labels"));
         }
-        let notation = Notation { inputs, output: labels };
+        let notation = Notation::with(inputs, labels);
         match notation.fault() {
             None => Ok(notation),
             Some(fault) => {
@@ -95,7 +98,7 @@ impl Notation {
             return Err(Error::argument(OP, "operands", "none", "at least one"));
         }
         let inputs = inputs.iter().map(|x| Labels::from_slice(x)).collect();
-        let notation = Notation { inputs, output: Labels::from_slice(output) };
+        let notation = Notation::with(inputs, Labels::from_slice(output));
         match notation.fault() {
             None => Ok(notation),
             Some(fault) => {
@@ -103,6 +106,15 @@ impl Notation {
                 Err(Error::label(OP, what, fault.got, fault.expected))
             }
         }
+    }
+
+    fn with(inputs: SmallVec<[Labels; 3]>, output: Labels) -> Self {
+        let mut digest = Fold::default();
+        for labels in inputs.iter().chain([&output]) {
+            digest.add(labels.len() as u64);
+            labels.iter().for_each(|label| digest.add(u64::from(*label)));
+        }
+        Notation { digest: digest.0, inputs, output }
     }
 
     /// The first output axis that breaks the invariant.
@@ -191,9 +203,9 @@ impl Notation {
 
     /// The cotangent of operand `i` as an einsum.
     ///
-    /// Of `y[out] = Σ Π_j x_j[in_j]` it is `x̄_i[in_i] = Σ ȳ[out] Π_{j≠i} conj(x_j)[in_j]`: the same einsum
-    /// with operand `i` replaced by `ȳ` and the labels `in_i` and `out` exchanged. What an einsum cannot
-    /// express is left to the two other fields of [`Transpose`]. `None` if there is no operand `i`.
+    /// Of `y[out] = Σ Π_j x_j[in_j]` it is `x̄_i[in_i] = Σ ȳ[out] Π_{j≠i} conj(x_j)[in_j]`: the same
+    /// einsum with operand `i` replaced by `ȳ` and the labels `in_i` and `out` exchanged. What an einsum
+    /// cannot express is left to the two other fields of [`Transpose`]. `None` if there is no operand `i`.
     pub fn transpose(&self, i: usize) -> Option<Transpose> {
         let target = self.inputs.get(i)?;
         let mut inputs = self.inputs.clone();
@@ -206,8 +218,14 @@ impl Notation {
         }
         let (kept, broadcast) =
             distinct.iter().copied().partition(|label| inputs.iter().any(|x| x.contains(label)));
-        let notation = Notation { inputs, output: kept };
+        let notation = Notation::with(inputs, kept);
         Some(Transpose { notation, broadcast, embed: Rearrange::new(target, &distinct) })
+    }
+}
+
+impl Hash for Notation {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.digest);
     }
 }
 
@@ -328,6 +346,16 @@ impl Rearrange {
 /// Where each of `labels` is in `axes`, which has them all.
 pub(crate) fn positions(labels: &[u32], axes: &[u32]) -> SmallVec<[usize; 6]> {
     labels.iter().filter_map(|label| axes.iter().position(|other| other == label)).collect()
+}
+
+/// Multiply and rotate, as FxHash: keys are small integers that no adversary chooses.
+#[derive(Default)]
+pub(crate) struct Fold(pub(crate) u64);
+
+impl Fold {
+    pub(crate) fn add(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
 }
 
 struct Fault {

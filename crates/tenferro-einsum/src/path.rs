@@ -22,7 +22,7 @@ pub enum Optimize {
     Auto,
     /// The best of a few greedy orders; if it is costly, its small parts are made optimal.
     Greedy,
-    /// The fewest flops, then the fewest intermediate elements; up to 14 operands.
+    /// The fewest flops, then the fewest intermediate elements; up to 16 operands.
     Optimal,
     /// Simulated annealing from a greedy order by omeco: slower to find and often much cheaper to run.
     /// It runs on rayon's global threads, and equal calls may give different orders.
@@ -45,10 +45,10 @@ pub(crate) struct Network {
     pub(crate) weight: Vec<f64>,
 }
 
-/// Networks up to this size are solved exactly by default: some 20 us.
+/// Networks up to this size are solved exactly by default.
 const AUTO_OPTIMAL: usize = 8;
-/// The exact search takes 3^n steps, so this is a second.
-const MAX_OPTIMAL: usize = 14;
+/// The exact search looks at 3^n / 2 splits, so no more than this.
+const MAX_OPTIMAL: usize = 16;
 /// Labels on more operands than this are not paired all with all by the greedy search.
 const MAX_CLIQUE: usize = 128;
 /// Flops a step above which an order is improved: a step then costs as much as looking for a better one.
@@ -58,7 +58,7 @@ const PART: usize = 8;
 /// Rounds of improvement; they end when one changes nothing.
 const ROUNDS: usize = 8;
 /// Weights of the operands' sizes against the result's in the cost of a greedy step.
-const GREEDY_WEIGHTS: [f64; 3] = [1.0, 0.0, 0.5];
+const GREEDY_WEIGHTS: [f64; 4] = [1.0, 0.0, 0.5, 2.0];
 
 pub(crate) fn order(net: &Network, optimize: &Optimize) -> Result<Pairs> {
     let n = net.tensors.len();
@@ -134,8 +134,8 @@ type Cost = (f64, f64);
 
 /// Dynamic programming over subsets of operands, each costing the best split in two.
 ///
-/// A label is the set of operands that have it, plus one bit for the output: it is open in a subset that
-/// it enters and leaves.
+/// A label is the set of operands that have it, plus one bit for the output: it is inside a subset that
+/// contains that set, and open in one that meets it otherwise.
 fn optimal(net: &Network) -> Pairs {
     let n = net.tensors.len();
     let mut labels: Vec<(u32, f64)> = Vec::new();
@@ -145,16 +145,27 @@ fn optimal(net: &Network) -> Pairs {
         set |= net.tensors.iter().enumerate().map(|(i, x)| (has(x) as u32) << i).sum::<u32>();
         match labels.iter_mut().find(|(other, _)| *other == set) {
             Some((_, product)) => *product *= weight,
+            None if set == 0 => {} // summed away in its operand
             None => labels.push((set, *weight)),
         }
     }
-    let open = |label: u32, subset: u32| label & subset != 0 && label & !subset != 0;
     let full = (1_u32 << n) - 1;
     let mut best: Vec<(Cost, u32)> = vec![((0.0, 0.0), 0); full as usize + 1];
+    // For every subset, the product of its open labels, and product and number of the labels inside it.
     let mut sizes = vec![1.0_f64; full as usize + 1];
+    let mut inside = vec![(1.0_f64, 0); full as usize + 1];
     for subset in 1..=full {
-        let size: f64 = labels.iter().filter(|(l, _)| open(*l, subset)).map(|(_, w)| w).product();
+        let mut size = 1.0;
+        let mut closed = (1.0, 0);
+        for (label, weight) in &labels {
+            if label & !subset == 0 {
+                closed = (closed.0 * weight, closed.1 + 1);
+            } else if label & subset != 0 {
+                size *= weight;
+            }
+        }
         sizes[subset as usize] = size;
+        inside[subset as usize] = closed;
         if subset.is_power_of_two() {
             continue;
         }
@@ -165,22 +176,14 @@ fn optimal(net: &Network) -> Pairs {
         let mut part = rest;
         while part != 0 {
             part = (part - 1) & rest;
-            let (left, right) = (anchor | part, rest ^ part);
-            let (l, r) = (best[left as usize].0, best[right as usize].0);
-            // No step does less than run over each of the three once.
-            let least = size.max(sizes[left as usize]).max(sizes[right as usize]);
-            if l.0 + r.0 + least <= found.0.0 {
-                let (mut product, mut contracts) = (1.0, false);
-                for (label, weight) in &labels {
-                    if open(*label, left) || open(*label, right) {
-                        product *= weight;
-                        contracts |= !open(*label, subset);
-                    }
-                }
-                let cost = (l.0 + r.0 + flops(product, contracts), l.1 + r.1 + size);
-                if cost < found.0 {
-                    found = (cost, left);
-                }
+            let (left, right) = ((anchor | part) as usize, (rest ^ part) as usize);
+            let (l, r) = (best[left].0, best[right].0);
+            // What is inside the whole and in neither part is contracted here.
+            let (x, y) = (inside[left], inside[right]);
+            let iterations = size * (closed.0 / (x.0 * y.0));
+            let cost = (l.0 + r.0 + flops(iterations, closed.1 > x.1 + y.1), l.1 + r.1 + size);
+            if cost < found.0 {
+                found = (cost, left as u32);
             }
         }
         // Costs beyond the range of f64 leave no winner: any split will do.
@@ -626,12 +629,10 @@ mod tests {
     #[test]
     fn a_chain_is_executed_with_few_results_alive() {
         let n = 30;
-        let tensors = (0..n as u32).map(|i| {
-            let mut set: Labels = [i, (i + 1) % n as u32].into_iter().collect();
-            set.sort_unstable();
-            set
-        });
-        let net = Network { tensors: tensors.collect(), open: vec![false; n], weight: vec![2.0; n] };
+        let edge = |i: usize| [(i % n) as u32, ((i + 1) % n) as u32];
+        let set = |i: usize| edge(i).iter().copied().min().into_iter().chain(edge(i).iter().copied().max());
+        let tensors = (0..n).map(|i| set(i).collect()).collect();
+        let net = Network { tensors, open: vec![false; n], weight: vec![2.0; n] };
         // By halves, level by level: the worst way to execute a balanced tree.
         let (mut level, mut pairs): (Vec<usize>, Pairs) = ((0..n).collect(), vec![]);
         while level.len() > 1 {
@@ -659,7 +660,7 @@ mod tests {
         let ordered = depth_first(&net, &pairs);
         assert!(is_complete(n, &ordered));
         assert_eq!(cost(&net, &ordered), cost(&net, &pairs));
-        assert_eq!(alive(&pairs), 15);
+        assert_eq!(alive(&pairs), 16);
         assert!(alive(&ordered) <= 6, "{}", alive(&ordered));
     }
 

@@ -1,1 +1,29 @@
-//! Differentiable dense linear algebra
+//! Differentiable dense linear algebra: one file per decomposition, each with shape rule, derivative of any order
+//! and kernels.
+//!
+//! Axes 0 and 1 are a matrix; every further axis counts matrices.
+
+mod batch;
+mod dense;
+mod lu;
+mod matrix;
+mod solve;
+mod stop_gradient;
+mod svd;
+mod triangular;
+
+pub use lu::LuFactor;
+pub use solve::LuSolve;
+pub use stop_gradient::StopGradient;
+pub use svd::{Gaps, Svd};
+pub use triangular::TriangularSolve;
+
+/// The operations as functions of values of any tier's kind, for rules and other crates.
+pub mod ops {
+    pub use crate::{
+        lu::lu,
+        solve::solve,
+        stop_gradient::stop_gradient,
+        svd::{svd, svd_full, svdvals},
+    };
+}

@@ -154,7 +154,7 @@ macro_rules! define_dtype {
             };
         }
 
-        /// [`dispatch!`](crate::dispatch) over what has an order (real floats and integers):
+        /// [`dispatch!`](crate::dispatch) over what has an order (all but complex floats):
         /// `dispatch_ordered!(dtype, T => expr, else other)`.
         #[macro_export]
         macro_rules! dispatch_ordered {
@@ -162,6 +162,7 @@ macro_rules! define_dtype {
                 match $d dtype {
                     $($crate::DType::$F => { #[allow(dead_code)] type $d T = $f; $d body })*
                     $($crate::DType::$I => { #[allow(dead_code)] type $d T = $i; $d body })*
+                    $($crate::DType::$B => { #[allow(dead_code)] type $d T = $b; $d body })*
                     _ => $d other,
                 }
             };
@@ -261,10 +262,7 @@ mod tests {
             assert_eq!(dispatch_real!(d, T => size_of::<T>() > 0, else false), d.is_float());
             assert_eq!(dispatch_complex!(d, T => size_of::<T>() > 0, else false), d.is_complex());
             assert_eq!(dispatch_number!(d, T => size_of::<T>() > 0, else false), d != Bool);
-            assert_eq!(
-                dispatch_ordered!(d, T => size_of::<T>() > 0, else false),
-                d.is_float() || d.is_integer()
-            );
+            assert_eq!(dispatch_ordered!(d, T => size_of::<T>() > 0, else false), !d.is_complex());
         }
     }
 }

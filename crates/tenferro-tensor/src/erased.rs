@@ -17,7 +17,7 @@ macro_rules! define_views {
         /// let t = Tensor::from_vec_col_major([2, 2], vec![1_i64, 2, 3, 4])?;
         /// let TensorView::I64(v) = t.as_view().transpose_view([1, 0])? else { panic!("i64") };
         /// assert_eq!(v.get(&[0, 1]), Some(&2));
-        /// # tenferro_tensor::Result::Ok(())
+        /// # Ok::<(), tenferro_tensor::Error>(())
         /// ```
         #[derive(Clone, Debug)]
         pub enum TensorView<'a> {
@@ -40,7 +40,7 @@ macro_rules! define_views {
             }
 
             #[inline]
-            fn base(&self) -> &'a Tensor {
+            pub(crate) fn base(&self) -> &'a Tensor {
                 match self { $($(TensorView::$V(v) => v.base(),)*)* }
             }
 
@@ -344,6 +344,17 @@ impl<'a> TensorViewMut<'a> {
         Ok(unsafe { base.add(self.offset()) })
     }
 
+    /// The address of the first element, without its type.
+    ///
+    /// # Errors
+    /// [`Error::Placement`] for elements outside host memory.
+    #[inline]
+    pub fn host_byte_mut_ptr(&mut self) -> Result<*mut u8> {
+        let base = self.base().host_byte_ptr("host_byte_mut_ptr")?;
+        // SAFETY: the offset is that of an element of the owner, or 0.
+        Ok(unsafe { base.add(self.offset() * self.dtype().size()) })
+    }
+
     /// The elements, if they are without gaps in column-major order.
     ///
     /// # Errors
@@ -460,7 +471,7 @@ impl<'a> TensorViewMut<'a> {
 /// let whole: TensorRead = (&a).into();
 /// let turned: TensorRead = a.as_view().transpose_view([1, 0])?.into();
 /// assert!(whole.is_contiguous() && !turned.is_contiguous());
-/// # tenferro_tensor::Result::Ok(())
+/// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub enum TensorRead<'a> {
@@ -566,6 +577,29 @@ impl<'a> TensorRead<'a> {
         match self {
             TensorRead::Tensor(tensor) => tensor.host_ptr(),
             TensorRead::View(view) => view.host_ptr(),
+        }
+    }
+
+    /// The address of the first element, without its type.
+    ///
+    /// # Errors
+    /// [`Error::Placement`] for elements outside host memory.
+    #[inline]
+    pub fn host_byte_ptr(&self) -> Result<*const u8> {
+        let base = self.base().host_byte_ptr("host_byte_ptr")?.cast_const();
+        match self {
+            TensorRead::Tensor(_) => Ok(base),
+            // SAFETY: the offset is that of an element of the owner, or 0.
+            TensorRead::View(view) => Ok(unsafe { base.add(view.offset() * view.dtype().size()) }),
+        }
+    }
+
+    /// The strides in elements; `None` for a whole tensor, which is compact.
+    #[inline]
+    pub fn strides(&self) -> Option<&[isize]> {
+        match self {
+            TensorRead::Tensor(_) => None,
+            TensorRead::View(view) => Some(view.strides()),
         }
     }
 

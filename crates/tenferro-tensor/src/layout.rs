@@ -6,10 +6,13 @@
 
 use smallvec::SmallVec;
 
-use crate::{Error, Result, Shape, checked_len};
+use crate::{
+    Error, Result, Shape, checked_len,
+    dims::{self, INLINE},
+};
 
 /// Signed strides in elements; inline up to rank 6.
-pub type Strides = SmallVec<[isize; 6]>;
+pub type Strides = SmallVec<[isize; INLINE]>;
 
 /// Shape, strides and offset of a view.
 ///
@@ -19,27 +22,33 @@ pub type Strides = SmallVec<[isize; 6]>;
 /// let t = a.transpose("example", &[1, 0])?;
 /// assert_eq!((t.shape(), t.strides()), (&[3, 2][..], &[2, 1][..]));
 /// assert!(!t.is_col_major_contiguous());
-/// # tenferro_tensor::Result::Ok(())
+/// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(PartialEq, Eq, Debug)]
 pub struct Layout {
     shape: Shape,
     strides: Strides,
     offset: usize,
 }
 
+impl Clone for Layout {
+    #[inline]
+    fn clone(&self) -> Self {
+        Layout { shape: self.shape.clone(), strides: dims::copy(&self.strides), offset: self.offset }
+    }
+}
+
 impl Layout {
     /// Column-major, without gaps, from offset 0.
     #[inline]
     pub fn contiguous(shape: &[usize]) -> Self {
-        let mut strides = Strides::from_slice(shape_as_isize(shape));
         let mut stride = 1_isize;
-        for s in strides.iter_mut() {
-            let extent = *s;
-            *s = stride;
+        let strides = dims::from_fn(shape.len(), |axis| {
+            let own = stride;
             // Wraps only for empty shapes, where no stride is ever used.
-            stride = stride.wrapping_mul(extent);
-        }
+            stride = stride.wrapping_mul(shape[axis] as isize);
+            own
+        });
         Layout { shape: shape.into(), strides, offset: 0 }
     }
 
@@ -62,7 +71,7 @@ impl Layout {
             let got = format!("{} to {}", ends.0, ends.1);
             return Err(Error::overflow(op, "offsets", got, "offsets in 0..=isize::MAX"));
         }
-        Ok(Layout { shape: shape.into(), strides: Strides::from_slice(strides), offset }.settled())
+        Ok(Layout { shape: shape.into(), strides: dims::from_slice(strides), offset }.settled())
     }
 
     /// The extents.
@@ -186,15 +195,14 @@ impl Layout {
     #[inline]
     pub fn transpose(&self, op: &'static str, perm: &[usize]) -> Result<Self> {
         if !is_permutation(perm, self.rank()) {
-            let expected = format_args!("a permutation of {} axes", self.rank());
-            return Err(Error::axis(op, "axis permutation", format_args!("{perm:?}"), expected));
+            return Err(bad_permutation(op, perm, self.rank()));
         }
-        let mut result = self.clone();
-        for (i, &axis) in perm.iter().enumerate() {
-            result.shape.0[i] = self.shape[axis];
-            result.strides[i] = self.strides[axis];
-        }
-        Ok(result)
+        let (shape, strides) = (&self.shape[..], &self.strides[..]);
+        Ok(Layout {
+            shape: Shape(dims::from_fn(perm.len(), |i| shape[perm[i]])),
+            strides: dims::from_fn(perm.len(), |i| strides[perm[i]]),
+            offset: self.offset,
+        })
     }
 
     /// The elements `starts[i]..limits[i]` of each axis, every `|steps[i]|`-th of them: from the start
@@ -203,6 +211,7 @@ impl Layout {
     /// # Errors
     /// [`Error::Rank`] for another number of bounds than axes, [`Error::Argument`] for bounds out of
     /// order or range, or a zero step.
+    #[inline]
     pub fn slice(
         &self,
         op: &'static str,
@@ -215,25 +224,25 @@ impl Layout {
             let got = format!("{} starts, {} limits, {} steps", starts.len(), limits.len(), steps.len());
             return Err(Error::rank(op, "slice bounds", got, format_args!("{rank} of each")));
         }
-        let mut result = self.clone();
-        let mut offset = self.offset as isize;
+        let (extents, strides) = (&self.shape[..], &self.strides[..]);
         for axis in 0..rank {
-            let (start, limit, step, extent) = (starts[axis], limits[axis], steps[axis], self.shape[axis]);
+            let (start, limit, step, extent) = (starts[axis], limits[axis], steps[axis], extents[axis]);
             if start > limit || limit > extent || step == 0 {
-                let expected = format!("start <= limit <= {extent} and a step that is not 0");
-                let got = format_args!("{start}..{limit} step {step}");
-                return Err(Error::argument(op, format!("slice of axis {axis}"), got, expected));
+                return Err(bad_slice(op, axis, start..limit, step, extent));
             }
-            let stride = self.strides[axis];
-            let count = (limit - start).div_ceil(step.unsigned_abs());
-            let first = if step > 0 { start } else { limit.saturating_sub(1) };
-            result.shape.0[axis] = count;
-            // Wraps only where the result is empty or has one element along the axis: then neither is used.
-            offset = offset.wrapping_add((first as isize).wrapping_mul(stride));
-            result.strides[axis] = stride.wrapping_mul(step);
         }
-        result.offset = offset as usize;
-        Ok(result.settled())
+        // Products wrap only where the result is empty, or has one element along the axis and so no use
+        // for its stride.
+        let mut offset = self.offset as isize;
+        let shape = dims::from_fn(rank, |axis| {
+            let (start, limit, step) = (starts[axis], limits[axis], steps[axis]);
+            let first = if step > 0 { start } else { limit.saturating_sub(1) };
+            offset = offset.wrapping_add((first as isize).wrapping_mul(strides[axis]));
+            // Most steps are 1, and a division is slow.
+            if step == 1 { limit - start } else { (limit - start).div_ceil(step.unsigned_abs()) }
+        });
+        let strides = dims::from_fn(rank, |axis| strides[axis].wrapping_mul(steps[axis]));
+        Ok(Layout { shape: Shape(shape), strides, offset: offset as usize }.settled())
     }
 
     /// The named axes run backwards.
@@ -290,6 +299,9 @@ impl Layout {
         }
         if len == 0 {
             return Ok(Some(Layout::contiguous(shape)));
+        }
+        if self.is_col_major_contiguous() {
+            return Ok(Some(Layout { offset: self.offset, ..Layout::contiguous(shape) }));
         }
         // Runs of input axes that walk one arithmetic sequence merge into (extent, stride); the output
         // axes must fill the runs exactly, one after the other.
@@ -370,6 +382,7 @@ impl Layout {
     }
 
     /// Offset 0 when empty, so that a pointer to the first element is always inside the buffer.
+    #[inline]
     fn settled(mut self) -> Self {
         if self.is_empty() {
             self.offset = 0;
@@ -378,12 +391,25 @@ impl Layout {
     }
 }
 
-/// The extents' bits as `isize`, to fill a stride vector in one copy.
-fn shape_as_isize(shape: &[usize]) -> &[isize] {
-    // SAFETY: usize and isize have the same size and alignment, and every bit pattern is valid for both.
-    unsafe { std::slice::from_raw_parts(shape.as_ptr().cast(), shape.len()) }
+#[cold]
+fn bad_permutation(op: &'static str, perm: &[usize], rank: usize) -> Error {
+    let expected = format_args!("a permutation of {rank} axes");
+    Error::axis(op, "axis permutation", format_args!("{perm:?}"), expected)
 }
 
+#[cold]
+fn bad_slice(
+    op: &'static str,
+    axis: usize,
+    range: std::ops::Range<usize>,
+    step: isize,
+    extent: usize,
+) -> Error {
+    let expected = format!("start <= limit <= {extent} and a step that is not 0");
+    Error::argument(op, format!("slice of axis {axis}"), format_args!("{range:?} step {step}"), expected)
+}
+
+#[inline]
 fn is_permutation(perm: &[usize], rank: usize) -> bool {
     perm.len() == rank && first_bad_axis(perm, rank).is_none()
 }

@@ -21,12 +21,13 @@
 //! assert_eq!(row.shape(), &[3]);
 //! assert_eq!(row.iter()?.copied().collect::<Vec<_>>(), [4.0, 5.0, 6.0]);
 //! assert!(row.as_slice().is_err()); // stride 2: never copied behind your back
-//! # tenferro_tensor::Result::Ok(())
+//! # Ok::<(), tenferro_tensor::Error>(())
 //! ```
 
 #[macro_use]
 mod dtype;
 mod compare;
+mod dims;
 mod display;
 mod erased;
 mod error;
@@ -36,6 +37,7 @@ pub mod pool;
 mod random;
 mod scalar;
 mod shape;
+mod shared;
 mod slice;
 mod storage;
 mod tensor;

@@ -9,7 +9,7 @@
 //!
 //! What is counted where: the bytes held from the system are counted whenever they change, that is on
 //! the slow path only; hits, misses and cached bytes of small buffers are counted per thread and summed
-//! by [`stats`]. Vectors given by the user are not the pool's and not counted.
+//! by [`stats`]. Each tensor's own description is a buffer of 128 bytes too, outside the limit. Vectors given by the user are not the pool's and not counted.
 //!
 //! ```
 //! use tenferro_tensor::{Tensor, DType, pool};
@@ -17,7 +17,7 @@
 //! assert!(pool::stats().bytes_in_use >= 80_000);
 //! drop(t);
 //! pool::trim(); // gives unused buffers back to the system
-//! # tenferro_tensor::Result::Ok(())
+//! # Ok::<(), tenferro_tensor::Error>(())
 //! ```
 
 use std::{
@@ -25,7 +25,7 @@ use std::{
     cell::Cell,
     ptr::{self, NonNull},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
 };
@@ -84,12 +84,42 @@ pub(crate) fn alloc(op: &'static str, bytes: usize) -> Result<(NonNull<u8>, u8)>
             return Ok((block, class));
         }
     }
-    alloc_slow(op, bytes)
+    alloc_slow(op, bytes, LIMIT.load(Relaxed))
+}
+
+/// Takes a small buffer for a tensor's own description: outside the limit, and without a failure to
+/// handle, as any other small allocation of a program.
+#[inline]
+pub(crate) fn alloc_small(bytes: usize) -> NonNull<u8> {
+    let class = const_class(bytes);
+    if let Ok(Some(block)) = THREAD.try_with(|cache| cache.pop(class)) {
+        return block;
+    }
+    match alloc_slow("alloc", bytes, usize::MAX) {
+        Ok((block, _)) => block,
+        Err(_) => alloc::handle_alloc_error(system_layout(class)),
+    }
+}
+
+/// Gives back a buffer of [`alloc_small`].
+///
+/// # Safety
+/// It was taken with the same `bytes`, and nothing uses it any more.
+#[inline]
+pub(crate) unsafe fn free_small(block: NonNull<u8>, bytes: usize) {
+    // SAFETY: passed on from the caller; equal sizes have equal classes.
+    unsafe { free(block, const_class(bytes)) }
+}
+
+#[inline]
+const fn const_class(bytes: usize) -> u8 {
+    assert!(0 < bytes && bytes <= SMALL);
+    class_of(bytes)
 }
 
 #[cold]
 #[inline(never)]
-fn alloc_slow(op: &'static str, bytes: usize) -> Result<(NonNull<u8>, u8)> {
+fn alloc_slow(op: &'static str, bytes: usize, limit: usize) -> Result<(NonNull<u8>, u8)> {
     if bytes > LARGEST {
         return Err(Error::overflow(op, "bytes of a buffer", bytes, format_args!("at most {LARGEST}")));
     }
@@ -100,10 +130,10 @@ fn alloc_slow(op: &'static str, bytes: usize) -> Result<(NonNull<u8>, u8)> {
         return Ok((block, class));
     }
     let size = class_bytes(class);
-    if reserve(size).is_err() {
+    if reserve(size, limit).is_err() {
         trim();
-        reserve(size).map_err(|held| {
-            let expected = format!("at most the limit of {}, {held} of which are held", LIMIT.load(Relaxed));
+        reserve(size, limit).map_err(|held| {
+            let expected = format!("at most the limit of {limit}, {held} of which are held");
             Error::memory(op, "bytes of a new buffer", size, expected)
         })?;
     }
@@ -183,12 +213,11 @@ static SHARED: Mutex<SharedCache> = Mutex::new(SharedCache::new());
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry { threads: Vec::new(), hits: 0, misses: 0 });
 
 thread_local! {
-    static THREAD: ThreadCache = ThreadCache::new();
+    static THREAD: ThreadCache = const { ThreadCache::new() };
 }
 
 /// Counts bytes about to be held; `Err` with the bytes held now when that would pass the limit.
-fn reserve(bytes: usize) -> Result<usize, usize> {
-    let limit = LIMIT.load(Relaxed);
+fn reserve(bytes: usize, limit: usize) -> Result<usize, usize> {
     HELD.fetch_update(Relaxed, Relaxed, |held| held.checked_add(bytes).filter(|&sum| sum <= limit))
 }
 
@@ -245,11 +274,24 @@ impl SharedCache {
 }
 
 /// What a thread counts: written by it alone, read by [`stats`].
-#[derive(Default)]
 struct Counters {
     hits: AtomicU64,
     misses: AtomicU64,
     cached: AtomicUsize,
+}
+
+/// The counters of a live thread's [`ThreadCache`].
+struct CountersRef(NonNull<Counters>);
+
+// SAFETY: the counters are atomics, and are in the registry only while their thread's cache lives: its
+// drop takes them out, under the registry's lock, which every reader holds.
+unsafe impl Send for CountersRef {}
+
+impl CountersRef {
+    fn get(&self) -> &Counters {
+        // SAFETY: see `Send`; the borrow is one of the locked registry.
+        unsafe { self.0.as_ref() }
+    }
 }
 
 /// One writer, so a load and a store make an increment.
@@ -259,7 +301,7 @@ fn increment(counter: &AtomicU64) {
 }
 
 struct Registry {
-    threads: Vec<Arc<Counters>>,
+    threads: Vec<CountersRef>,
     /// Of threads that ended.
     hits: u64,
     misses: u64,
@@ -268,8 +310,10 @@ struct Registry {
 /// A thread's free small buffers: per class a list linked through the buffers' first words.
 struct ThreadCache {
     heads: [Cell<*mut Link>; SMALL_CLASSES],
+    /// 0 until the thread is in the registry, then [`THREAD_CACHE`].
+    room: Cell<usize>,
     trims: Cell<usize>,
-    counters: Arc<Counters>,
+    counters: Counters,
 }
 
 struct Link {
@@ -277,11 +321,15 @@ struct Link {
 }
 
 impl ThreadCache {
-    fn new() -> Self {
-        let counters = Arc::new(Counters::default());
-        lock(&REGISTRY).threads.push(counters.clone());
-        let heads = [const { Cell::new(ptr::null_mut()) }; SMALL_CLASSES];
-        ThreadCache { heads, trims: Cell::new(TRIMS.load(Relaxed)), counters }
+    const fn new() -> Self {
+        let counters =
+            Counters { hits: AtomicU64::new(0), misses: AtomicU64::new(0), cached: AtomicUsize::new(0) };
+        ThreadCache {
+            heads: [const { Cell::new(ptr::null_mut()) }; SMALL_CLASSES],
+            room: Cell::new(0),
+            trims: Cell::new(0),
+            counters,
+        }
     }
 
     #[inline]
@@ -305,8 +353,7 @@ impl ThreadCache {
     unsafe fn push(&self, block: NonNull<u8>, class: u8) -> bool {
         let cached = &self.counters.cached;
         let sum = cached.load(Relaxed) + class_bytes(class);
-        if sum > THREAD_CACHE || self.trims.get() != TRIMS.load(Relaxed) {
-            self.flush();
+        if (sum > self.room.get() || self.trims.get() != TRIMS.load(Relaxed)) && !self.make_room() {
             return false;
         }
         let list = &self.heads[usize::from(class)];
@@ -315,6 +362,19 @@ impl ThreadCache {
         list.set(block.as_ptr().cast());
         cached.store(sum, Relaxed);
         true
+    }
+
+    /// Whether the buffer at hand may go to the lists, which are emptied if they are full (rather than only
+    /// turning this buffer away: what fills them may be of sizes that are not used any more).
+    #[cold]
+    fn make_room(&self) -> bool {
+        if self.room.replace(THREAD_CACHE) == 0 {
+            lock(&REGISTRY).threads.push(CountersRef(NonNull::from(&self.counters)));
+            self.trims.set(TRIMS.load(Relaxed));
+            return true;
+        }
+        self.flush();
+        false
     }
 
     /// Gives every buffer back to the system.
@@ -338,7 +398,7 @@ impl Drop for ThreadCache {
     fn drop(&mut self) {
         self.flush();
         let mut registry = lock(&REGISTRY);
-        registry.threads.retain(|counters| !Arc::ptr_eq(counters, &self.counters));
+        registry.threads.retain(|counters| !ptr::eq(counters.get(), &self.counters));
         registry.hits += self.counters.hits.load(Relaxed);
         registry.misses += self.counters.misses.load(Relaxed);
     }
@@ -370,9 +430,9 @@ pub fn stats() -> PoolStats {
     let registry = lock(&REGISTRY);
     let shared = shared();
     let sum = |counter: fn(&Counters) -> &AtomicU64| -> u64 {
-        registry.threads.iter().map(|c| counter(c).load(Relaxed)).sum()
+        registry.threads.iter().map(|c| counter(c.get()).load(Relaxed)).sum()
     };
-    let cached_by_threads: usize = registry.threads.iter().map(|c| c.cached.load(Relaxed)).sum();
+    let cached_by_threads: usize = registry.threads.iter().map(|c| c.get().cached.load(Relaxed)).sum();
     let cached_bytes = shared.cached + cached_by_threads;
     let limit = LIMIT.load(Relaxed);
     PoolStats {

@@ -17,7 +17,7 @@ impl Tensor {
     /// let a = Tensor::uniform(DType::F64, [100], 7)?;
     /// assert!(a.as_slice::<f64>()?.iter().all(|x| (0.0..1.0).contains(x)));
     /// assert_eq!(a, Tensor::uniform(DType::F64, [100], 7)?);
-    /// # tenferro_tensor::Result::Ok(())
+    /// # Ok::<(), tenferro_tensor::Error>(())
     /// ```
     ///
     /// # Errors

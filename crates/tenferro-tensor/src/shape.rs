@@ -2,9 +2,10 @@
 
 use std::{fmt, ops::Deref};
 
-use smallvec::SmallVec;
-
-use crate::{Error, Result};
+use crate::{
+    Error, Result,
+    dims::{self, Dims},
+};
 
 /// The extents of a tensor, axis 0 first; inline up to rank 6.
 ///
@@ -14,8 +15,15 @@ use crate::{Error, Result};
 /// assert_eq!(shape, Shape::from([2, 3]));
 /// assert_eq!(shape.len(), 2); // a slice of extents
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
-pub struct Shape(pub(crate) SmallVec<[usize; 6]>);
+#[derive(PartialEq, Eq, Hash, Default)]
+pub struct Shape(pub(crate) Dims<usize>);
+
+impl Clone for Shape {
+    #[inline]
+    fn clone(&self) -> Self {
+        Shape(dims::copy(&self.0))
+    }
+}
 
 impl Deref for Shape {
     type Target = [usize];
@@ -41,35 +49,35 @@ impl fmt::Debug for Shape {
 impl From<Vec<usize>> for Shape {
     #[inline]
     fn from(v: Vec<usize>) -> Self {
-        Shape(SmallVec::from_slice(&v))
+        Shape(dims::from_slice(&v))
     }
 }
 
 impl From<&[usize]> for Shape {
     #[inline]
     fn from(v: &[usize]) -> Self {
-        Shape(SmallVec::from_slice(v))
+        Shape(dims::from_slice(v))
     }
 }
 
 impl<const N: usize> From<[usize; N]> for Shape {
     #[inline]
     fn from(v: [usize; N]) -> Self {
-        Shape(SmallVec::from_slice(&v))
+        Shape(dims::from_slice(&v))
     }
 }
 
 impl<const N: usize> From<&[usize; N]> for Shape {
     #[inline]
     fn from(v: &[usize; N]) -> Self {
-        Shape(SmallVec::from_slice(v))
+        Shape(dims::from_slice(v))
     }
 }
 
 impl From<&Vec<usize>> for Shape {
     #[inline]
     fn from(v: &Vec<usize>) -> Self {
-        Shape(SmallVec::from_slice(v))
+        Shape(dims::from_slice(v))
     }
 }
 

@@ -75,7 +75,7 @@ impl SliceItem {
 /// let reversed = t.slice(s![..;-1])?; // other axes whole
 /// assert_eq!(reversed.get(&[0, 4, 5]), Some(&345));
 /// assert_eq!(t.slice(s![0, NewAxis, .., 2..=3])?.shape(), &[1, 5, 2]);
-/// # tenferro_tensor::Result::Ok(())
+/// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
 #[macro_export]
 macro_rules! s {

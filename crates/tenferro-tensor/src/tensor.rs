@@ -2,14 +2,15 @@
 //!
 //! Invariant: the storage holds exactly the elements of the shape, of the dtype, compact and
 //! column-major; in host memory they are initialised. The storage is written only through a unique
-//! owner (`Arc::get_mut`), so `&Tensor` means that nothing writes.
+//! owner, so `&Tensor` means that nothing writes.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{any::Any, fmt};
 
 use crate::{
     BackendStorage, C64, DType, Error, Layout, MemoryKind, Placement, Result, Scalar, Shape, StorageBuffer,
     TensorRead, TensorView, TensorViewMut, TypedTensor, UninitTensor, checked_len,
     iter::copy_to_compact,
+    shared::Shared,
     slice::SliceItem,
     storage::{HostBuffer, Storage},
 };
@@ -24,17 +25,17 @@ use crate::{
 /// assert_eq!(t.dtype(), DType::F64);
 /// assert_eq!(t.as_slice::<f64>()?, [1.0, 3.0, 2.0, 4.0]); // column-major
 /// assert!(t.as_slice::<f32>().is_err());
-/// # tenferro_tensor::Result::Ok(())
+/// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
 #[repr(transparent)]
-pub struct Tensor(pub(crate) Arc<Inner>);
+pub struct Tensor(Shared<Inner>);
 
-pub(crate) struct Inner {
-    pub(crate) dtype: DType,
-    pub(crate) shape: Shape,
+struct Inner {
+    dtype: DType,
+    shape: Shape,
     /// `None` is ordinary host memory.
     placement: Option<Box<Placement>>,
-    pub(crate) data: Storage,
+    data: Storage,
 }
 
 const _: () = assert!(size_of::<Option<Tensor>>() == size_of::<usize>());
@@ -93,7 +94,7 @@ impl Tensor {
             StorageBuffer::Backend(storage) => Storage::Device(Box::new(storage)),
         };
         let placement = (placement != HOST).then(|| Box::new(placement));
-        Ok(Tensor(Arc::new(Inner { dtype: T::DTYPE, shape, placement, data })))
+        Ok(Tensor(Shared::new(Inner { dtype: T::DTYPE, shape, placement, data })))
     }
 
     /// All elements zero (`false`).
@@ -154,7 +155,7 @@ impl Tensor {
 
     #[inline]
     fn from_host(dtype: DType, shape: Shape, buffer: HostBuffer) -> Self {
-        Tensor(Arc::new(Inner { dtype, shape, placement: None, data: Storage::Host(buffer) }))
+        Tensor(Shared::new(Inner { dtype, shape, placement: None, data: Storage::Host(buffer) }))
     }
 }
 
@@ -212,21 +213,21 @@ impl Tensor {
     /// No one shares the storage: it can be written or moved out.
     #[inline]
     pub fn is_unique(&self) -> bool {
-        Arc::strong_count(&self.0) == 1
+        self.0.is_unique()
     }
 
     /// Another owner of the same storage, for values inside interpreters; neither can then be written.
     #[doc(hidden)]
     #[inline]
     pub fn share(&self) -> Self {
-        Tensor(Arc::clone(&self.0))
+        Tensor(self.0.share())
     }
 
     /// An address that two tensors have in common exactly while they share storage.
     #[doc(hidden)]
     #[inline]
     pub fn ptr_id(&self) -> usize {
-        Arc::as_ptr(&self.0).addr()
+        self.0.address()
     }
 }
 
@@ -299,14 +300,13 @@ impl Tensor {
         if self.dtype() == T::DTYPE { Ok(()) } else { Err(Error::dtype(op, "dtype", T::DTYPE, self.dtype())) }
     }
 
-    /// `Arc::get_mut` rather than a count, because it also orders this access after those of owners that
-    /// other threads dropped.
+    /// Mutably borrowed, because only then does the answer stay true.
     #[inline]
     pub(crate) fn check_unique(&mut self, op: &'static str) -> Result<()> {
-        match Arc::get_mut(&mut self.0) {
-            Some(_) => Ok(()),
-            None => Err(Error::runtime_state(op, "the storage is shared; write to a duplicate() of it")),
+        if self.0.is_unique() {
+            return Ok(());
         }
+        Err(Error::runtime_state(op, "the storage is shared; write to a duplicate() of it"))
     }
 
     /// The only element of a tensor of any rank.
@@ -343,7 +343,7 @@ impl Tensor {
     pub fn into_vec_col_major<T: Scalar>(self) -> Result<Vec<T>> {
         self.as_slice::<T>()?;
         let len = self.len();
-        let inner = match Arc::try_unwrap(self.0) {
+        let inner = match self.0.try_unwrap() {
             Ok(inner) => inner,
             Err(shared) => return Ok(Tensor(shared).as_slice::<T>()?.to_vec()),
         };
@@ -391,7 +391,7 @@ impl Tensor {
 
     /// [`backend_storage`](Tensor::backend_storage), mutably; `None` also when shared.
     pub fn backend_storage_mut<T: Scalar>(&mut self) -> Option<&mut dyn BackendStorage<T>> {
-        match &mut Arc::get_mut(&mut self.0)?.data {
+        match &mut self.0.get_mut()?.data {
             Storage::Host(_) => None,
             Storage::Device(any) => {
                 let any: &mut dyn Any = any.as_mut();
@@ -464,7 +464,7 @@ impl Tensor {
             let got = format_args!("{len} for shape {shape:?}");
             return Err(Error::shape("into_shape", "number of elements", got, self.len()));
         }
-        match Arc::get_mut(&mut self.0) {
+        match self.0.get_mut() {
             Some(inner) => inner.shape = shape,
             None => {
                 return Err(Error::runtime_state(
@@ -480,7 +480,7 @@ impl Tensor {
     /// written that still holds the elements; else itself back.
     #[inline]
     pub fn into_uninit(mut self) -> Result<UninitTensor, Tensor> {
-        match Arc::get_mut(&mut self.0) {
+        match self.0.get_mut() {
             Some(Inner { data: Storage::Host(_), .. }) => Ok(UninitTensor(self)),
             _ => Err(self),
         }

@@ -25,7 +25,7 @@ use crate::{
 /// assert_eq!(a.as_slice()?, [0.0, 1.0, 10.5, 11.0]);
 /// let fixed = TypedTensor::<f64, Ranked<2>>::zeros([2, 2])?; // a rank in the type
 /// assert_eq!(fixed.shape(), [2, 2]);
-/// # tenferro_tensor::Result::Ok(())
+/// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
 #[repr(transparent)]
 pub struct TypedTensor<T, R = DynRank> {

@@ -15,7 +15,7 @@ use crate::{DType, Error, Result, Scalar, Tensor};
 /// // SAFETY: the loop wrote every element.
 /// let t = unsafe { out.assume_init() };
 /// assert_eq!(t.as_slice::<f64>()?, [0.0, 1.0, 2.0]);
-/// # tenferro_tensor::Result::Ok(())
+/// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct UninitTensor(pub(crate) Tensor);

@@ -19,7 +19,7 @@ use crate::{
 /// assert_eq!(turned.shape(), [3, 2]);
 /// assert!(turned.clone().into_tensor().is_err()); // strided: a copy must be asked for
 /// assert_eq!(turned.duplicate()?.as_slice::<f64>()?, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-/// # tenferro_tensor::Result::Ok(())
+/// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Value {

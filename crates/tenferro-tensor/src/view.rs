@@ -22,7 +22,7 @@ use crate::{
 /// assert_eq!(t.get(&[2, 1]), Some(&6.0));
 /// assert!(t.as_slice().is_err());
 /// assert_eq!(t.to_tensor()?.as_slice()?, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-/// # tenferro_tensor::Result::Ok(())
+/// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
 pub struct TypedTensorView<'a, T, R = DynRank> {
     base: &'a Tensor,

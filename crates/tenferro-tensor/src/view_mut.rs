@@ -27,14 +27,15 @@ use crate::{
 /// left.fill(1.0)?;
 /// right.slice(s![0, ..])?.fill(2.0)?;
 /// assert_eq!(a.as_slice()?, [1.0, 1.0, 1.0, 1.0, 2.0, 0.0, 2.0, 0.0]);
-/// # tenferro_tensor::Result::Ok(())
+/// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
 pub struct TypedTensorViewMut<'a, T, R = DynRank> {
     /// Elements are reached through the storage's own pointer, never through this reference: it is never
     /// handed out, and only says where the storage is.
     base: &'a Tensor,
     layout: Layout,
-    kind: PhantomData<(&'a mut T, fn() -> R)>,
+    elements: PhantomData<&'a mut [T]>,
+    rank: PhantomData<fn() -> R>,
 }
 
 impl<'a, T, R> TypedTensorViewMut<'a, T, R> {
@@ -43,7 +44,7 @@ impl<'a, T, R> TypedTensorViewMut<'a, T, R> {
     #[inline]
     pub(crate) fn trusted(base: &'a Tensor, layout: Layout) -> Self {
         debug_assert!(layout.fits(base.len()));
-        TypedTensorViewMut { base, layout, kind: PhantomData }
+        TypedTensorViewMut { base, layout, elements: PhantomData, rank: PhantomData }
     }
 
     #[inline]

@@ -8,12 +8,14 @@ use std::ptr::{copy_nonoverlapping, read_unaligned, write_unaligned};
 use smallvec::SmallVec;
 
 use super::plan::{LoopPlan, is_compact};
-use super::transpose::transpose;
+use super::transpose::{fence, prefetch, transpose};
 use super::{Shared, simd::vectorized};
 use crate::threads::Threads;
 
 /// Elements of a tile of a transposing copy: blocks of 64 x 64.
 const TILE: usize = 1 << 12;
+/// Bytes from which on a transposed output is written past the caches.
+const STREAM: usize = 4 << 20;
 /// Elements of a tile of any other copy, the grain of its distribution over threads.
 const RUN: usize = 1 << 16;
 
@@ -42,24 +44,53 @@ pub(crate) unsafe fn copy(
             copy_dense(threads, src.offset(from), dst.offset(to), plan.len() * size)
         };
     }
+    if plan.rank() <= 2 && plan.len() <= TILE {
+        let (to, from) = (plan.start()[0] * size as isize, plan.start()[1] * size as isize);
+        let strides = |operand| [plan.stride(0, operand), plan.stride(1, operand)];
+        let extents = [plan.extent(0), plan.extent(1)];
+        // SAFETY: the caller's; these are all the axes.
+        return unsafe { copy_tile(size, src.offset(from), strides(1), dst.offset(to), strides(0), extents) };
+    }
     let transposing = plan.tiling(TILE, true);
     let tiling = if transposing.block()[1] > 1 { transposing } else { plan.tiling(RUN, true) };
     let (d, s) = (tiling.strides(&plan, 0), tiling.strides(&plan, 1));
     let ends = Shared::new((src, dst));
+    let stream = size * plan.len() >= STREAM;
+    // Short runs of the source are too many for the processor to foresee.
+    let ahead = stream && s[1] == 1 && tiling.block()[1] * size <= 256;
     threads.parallel(2 * size * plan.len(), |par| {
         par.for_each_chunk(tiling.tiles(), 1, |range| {
             let (src, dst) = ends.get();
-            tiling.for_each(&plan, range, |offsets, extents| {
+            let one = |from: *const u8, to: *mut u8, extents| {
                 // SAFETY: the offsets are those of elements of `shape`, and tiles are disjoint.
                 unsafe {
-                    let from = src.offset(offsets[1] * size as isize);
-                    let to = dst.offset(offsets[0] * size as isize);
                     match (tiling.table(1), tiling.table(0)) {
                         (Some(s), Some(d)) => copy_listed(size, from, s, to, d),
-                        _ => copy_tile(size, from, s, to, d, extents),
+                        _ => sized_tile(size, from, s, to, d, extents, stream),
                     }
                 }
+            };
+            let mut pending: Option<(*const u8, *mut u8, [usize; 2])> = None;
+            tiling.for_each(&plan, range, |offsets, extents| {
+                let from = src.wrapping_offset(offsets[1] * size as isize);
+                let to = dst.wrapping_offset(offsets[0] * size as isize);
+                if !ahead {
+                    return one(from, to, extents);
+                }
+                for i in 0..extents[0] as isize {
+                    let row = from.wrapping_offset(i * s[0] * size as isize);
+                    (0..extents[1] * size).step_by(64).for_each(|byte| prefetch(row.wrapping_add(byte)));
+                }
+                if let Some((from, to, extents)) = pending.replace((from, to, extents)) {
+                    one(from, to, extents);
+                }
             });
+            if let Some((from, to, extents)) = pending {
+                one(from, to, extents);
+            }
+            if stream {
+                fence();
+            }
         });
     });
 }
@@ -108,14 +139,29 @@ pub(crate) unsafe fn copy_tile(
     d: [isize; 2],
     n: [usize; 2],
 ) {
+    // SAFETY: the caller's.
+    unsafe { sized_tile(size, src, s, dst, d, n, false) }
+}
+
+/// [`copy_tile`], with streaming stores on demand: see [`transpose`].
+#[inline]
+unsafe fn sized_tile(
+    size: usize,
+    src: *const u8,
+    s: [isize; 2],
+    dst: *mut u8,
+    d: [isize; 2],
+    n: [usize; 2],
+    stream: bool,
+) {
     // The types stand for any element of their size; accesses do not assume their alignment.
     // SAFETY: the caller's.
     unsafe {
         match size {
-            1 => tile::<u8>(src.cast(), s, dst.cast(), d, n),
-            4 => tile::<u32>(src.cast(), s, dst.cast(), d, n),
-            8 => tile::<u64>(src.cast(), s, dst.cast(), d, n),
-            16 => tile::<[u64; 2]>(src.cast(), s, dst.cast(), d, n),
+            1 => tile::<u8>(src.cast(), s, dst.cast(), d, n, stream),
+            4 => tile::<u32>(src.cast(), s, dst.cast(), d, n, stream),
+            8 => tile::<u64>(src.cast(), s, dst.cast(), d, n, stream),
+            16 => tile::<[u64; 2]>(src.cast(), s, dst.cast(), d, n, stream),
             _ => unreachable!("element sizes are 1, 4, 8 and 16"),
         }
     }
@@ -128,7 +174,18 @@ pub(crate) unsafe fn copy_tile(
 unsafe fn copy_listed(size: usize, src: *const u8, s: &[isize], dst: *mut u8, d: &[isize]) {
     let n = s.len().min(d.len());
     // SAFETY: the caller's.
-    unsafe { listed(size, src, #[inline(always)] |i| s[i], dst, #[inline(always)] |i| d[i], n) }
+    unsafe {
+        listed(
+            size,
+            src,
+            #[inline(always)]
+            |i| s[i],
+            dst,
+            #[inline(always)]
+            |i| d[i],
+            n,
+        )
+    }
 }
 
 /// `dst[i] = src[s[i]]` for every `i` in the list.
@@ -137,7 +194,18 @@ unsafe fn copy_listed(size: usize, src: *const u8, s: &[isize], dst: *mut u8, d:
 /// As for [`copy_tile`].
 pub(crate) unsafe fn gather_listed(size: usize, src: *const u8, s: &[isize], dst: *mut u8) {
     // SAFETY: the caller's.
-    unsafe { listed(size, src, #[inline(always)] |i| s[i], dst, #[inline(always)] |i| i as isize, s.len()) }
+    unsafe {
+        listed(
+            size,
+            src,
+            #[inline(always)]
+            |i| s[i],
+            dst,
+            #[inline(always)]
+            |i| i as isize,
+            s.len(),
+        )
+    }
 }
 
 /// `dst[d[i]] = src[i]` for every `i` in the list.
@@ -146,7 +214,18 @@ pub(crate) unsafe fn gather_listed(size: usize, src: *const u8, s: &[isize], dst
 /// As for [`copy_tile`].
 pub(crate) unsafe fn scatter_listed(size: usize, src: *const u8, dst: *mut u8, d: &[isize]) {
     // SAFETY: the caller's.
-    unsafe { listed(size, src, #[inline(always)] |i| i as isize, dst, #[inline(always)] |i| d[i], d.len()) }
+    unsafe {
+        listed(
+            size,
+            src,
+            #[inline(always)]
+            |i| i as isize,
+            dst,
+            #[inline(always)]
+            |i| d[i],
+            d.len(),
+        )
+    }
 }
 
 #[inline(always)]
@@ -178,15 +257,22 @@ unsafe fn listed(
     }
 }
 
-unsafe fn tile<T: Copy>(src: *const T, s: [isize; 2], dst: *mut T, d: [isize; 2], n: [usize; 2]) {
+unsafe fn tile<T: Copy>(
+    src: *const T,
+    s: [isize; 2],
+    dst: *mut T,
+    d: [isize; 2],
+    n: [usize; 2],
+    stream: bool,
+) {
     // SAFETY: each branch names the same elements as the definition; the caller vouches for those.
     unsafe {
         if d[0] == 1 && s[0] == 1 {
             rows(src, s[1], dst, d[1], n);
         } else if d[0] == 1 && s[1] == 1 && n[1] > 1 {
-            transpose(src, s[0], dst, d[1], n[0], n[1]);
+            transpose(src, s[0], dst, d[1], n[0], n[1], stream);
         } else if d[1] == 1 && s[0] == 1 && n[1] > 1 {
-            transpose(src, s[1], dst, d[0], n[1], n[0]);
+            transpose(src, s[1], dst, d[0], n[1], n[0], stream);
         } else if n[0] < n[1] && n[0] < 16 {
             // Short rows: run along the other axis.
             strided(src, [s[1], s[0]], dst, [d[1], d[0]], [n[1], n[0]]);
@@ -237,7 +323,7 @@ unsafe fn each<T: Copy>(src: *const T, s: [isize; 2], dst: *mut T, d: [isize; 2]
     vectorized(
         n0,
         #[inline(always)]
-        || {
+        move || {
             for j in 0..n1 as isize {
                 for i in 0..n0 as isize {
                     // SAFETY: as for `tile`.
@@ -257,7 +343,7 @@ unsafe fn fill_rows<T: Copy>(src: *const T, s1: isize, dst: *mut T, d1: isize, [
     vectorized(
         n0,
         #[inline(always)]
-        || {
+        move || {
             for j in 0..n1 as isize {
                 // SAFETY: as for `tile`.
                 unsafe {
@@ -270,4 +356,87 @@ unsafe fn fill_rows<T: Copy>(src: *const T, s1: isize, dst: *mut T, d1: isize, [
             }
         },
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loops::testing::{Strided, Way, compact, indices, shapes, threads};
+    use proptest::prelude::*;
+
+    fn copied<T: Copy>(budget: usize, shape: &[usize], x: &Strided<T>, y: &mut Strided<T>) {
+        let (strides, size) = (y.strides.clone(), size_of::<T>());
+        let to = (y.mut_ptr().cast(), &strides[..]);
+        // SAFETY: both arrays have an element for each index.
+        unsafe { copy(&threads(budget), size, shape, (x.ptr().cast(), &x.strides), to) };
+    }
+
+    fn check<T: Copy + PartialEq + std::fmt::Debug>(
+        shape: &[usize],
+        (x_way, y_way): (&[Way; 6], &[Way; 6]),
+        value: impl Fn(u64) -> T,
+    ) {
+        let mut i = 0;
+        let mut next = || {
+            i += 1;
+            value(i)
+        };
+        let x = Strided::new(shape, x_way, &mut next);
+        let mut y = Strided::new(shape, &y_way.map(Way::distinct), next);
+        let mut expected = y.clone();
+        indices(shape).for_each(|index| expected.set(&index, x.get(&index)));
+        copied(1, shape, &x, &mut y);
+        assert_eq!(y, expected);
+        indices(shape).for_each(|index| expected.set(&index, value(0)));
+        let strides = y.strides.clone();
+        let to = (y.mut_ptr().cast(), &strides[..]);
+        // SAFETY: the array has an element for each index.
+        unsafe { fill(&threads(1), size_of::<T>(), shape, (&value(0) as *const T).cast(), to) };
+        assert_eq!(y, expected);
+    }
+
+    proptest! {
+        #[test]
+        fn any_layouts_match_an_index_walk_and_leave_gaps_alone(
+            shape in shapes(),
+            x in prop::array::uniform6(Way::any()),
+            y in prop::array::uniform6(Way::any()),
+        ) {
+            check(&shape, (&x, &y), |i| i as u8);
+            check(&shape, (&x, &y), |i| i as f32);
+            check(&shape, (&x, &y), |i| i);
+            check(&shape, (&x, &y), |i| [i, !i]);
+        }
+    }
+
+    #[test]
+    fn large_permutations_are_right_with_any_number_of_threads() {
+        for shape in [vec![517, 1030], vec![3, 200_001], vec![7, 64, 65, 20], vec![2; 19], vec![400_000]] {
+            let len = shape.iter().product::<usize>();
+            let x = Strided { data: (0..len as u64).collect(), offset: 0, strides: compact(&shape) };
+            let reversed: Vec<usize> = shape.iter().rev().copied().collect();
+            let strides = compact(&reversed).into_iter().rev().collect();
+            let zero = Strided { data: vec![0; len], offset: 0, strides };
+            let mut expected = zero.clone();
+            indices(&shape).for_each(|index| expected.set(&index, x.get(&index)));
+            for budget in [1, 2, 3] {
+                let mut y = zero.clone();
+                copied(budget, &shape, &x, &mut y);
+                assert!(y == expected, "{shape:?} on {budget} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn rank_30_is_like_any_other() {
+        let shape: Vec<usize> = (0..30).map(|i| 1 + (i % 3 == 0) as usize).collect();
+        let backwards: Vec<usize> = shape.iter().rev().copied().collect();
+        let strides = compact(&backwards).into_iter().rev().collect();
+        let x = Strided { data: (0..1024u32).collect(), offset: 0, strides: compact(&shape) };
+        let mut y = Strided { data: vec![0u32; 1024], offset: 0, strides };
+        copied(1, &shape, &x, &mut y);
+        // The 10 binary digits of the position, reversed.
+        let reversed: Vec<u32> = (0..1024u32).map(|i| i.reverse_bits() >> 22).collect();
+        assert_eq!(y.data, reversed);
+    }
 }

@@ -82,23 +82,58 @@ pub(crate) unsafe fn map(
     output: Output,
 ) {
     const ARITY: usize = 4;
-    let dense = |strides: Option<&[isize]>| strides.is_none_or(|s| is_compact(shape, s));
-    if inputs.len() <= ARITY && dense(output.strides) && inputs.iter().all(|x| dense(x.strides)) {
+    let apart = |strides: Option<&[isize]>| strides.is_some_and(|s| !is_compact(shape, s));
+    let mut x = [std::ptr::null(); ARITY];
+    let (mut dense, mut in_place, mut bytes) =
+        (inputs.len() <= ARITY && !apart(output.strides), false, output.size);
+    for (x, input) in x.iter_mut().zip(inputs) {
+        *x = input.ptr;
+        bytes += input.size;
+        dense &= !apart(input.strides);
+        in_place |= input.ptr == output.ptr;
+    }
+    if dense {
         let n = shape.iter().product::<usize>();
-        let work = n * (inputs.iter().map(|x| x.size).sum::<usize>() + output.size + cost);
-        if work < crate::threads::PARALLEL_WORK && inputs.iter().all(|x| x.ptr != output.ptr) {
-            let mut x = [std::ptr::null(); ARITY];
-            for (x, input) in x.iter_mut().zip(inputs) {
-                *x = input.ptr;
-            }
-            // SAFETY: all operands are dense, of n elements, and the output is apart from the inputs.
-            return unsafe { tile(op, &x[..inputs.len()], output.ptr, n) };
+        if n * (bytes + cost) < crate::threads::PARALLEL_WORK {
+            let x = &mut x[..inputs.len()];
+            // SAFETY: all operands are dense, of n elements; the output is apart from the inputs or one of them.
+            return unsafe {
+                if in_place { map_over(tile, op, x, inputs, output, n) } else { tile(op, x, output.ptr, n) }
+            };
         }
     }
     let sources: SmallVec<[Source; 8]> = (0..inputs.len()).map(Source::Input).collect();
     let step = Step { tile, op, inputs: &sources, size: output.size, cost };
     // SAFETY: the caller's.
     unsafe { run(threads, shape, inputs, &[step], &[Output { step: 0, ..output }]) }
+}
+
+/// [`map`] for dense operands, one of which the output lies on: by way of scratch.
+///
+/// # Safety
+/// As for [`map`]; `x` holds the pointers of `inputs`.
+unsafe fn map_over(
+    tile: Tile,
+    op: *const (),
+    x: &mut [*const u8],
+    inputs: &[Input],
+    output: Output,
+    n: usize,
+) {
+    let mut scratch = MaybeUninit::<Scratch<4096>>::uninit();
+    let scratch: *mut u8 = scratch.as_mut_ptr().cast();
+    let limit = 4096 / output.size;
+    for start in (0..n).step_by(limit) {
+        let n = limit.min(n - start);
+        // SAFETY: `start` is an element of all operands, and the scratch holds `limit` of them.
+        unsafe {
+            tile(op, x, scratch, n);
+            output.ptr.add(start * output.size).copy_from_nonoverlapping(scratch, n * output.size);
+        }
+        for (x, input) in x.iter_mut().zip(inputs) {
+            *x = x.wrapping_add(n * input.size);
+        }
+    }
 }
 
 /// Runs the steps in order on every element of `shape`, then stores the results that `outputs` name.
@@ -163,19 +198,19 @@ impl<'a> Chain<'a> {
         // Rows long enough are taken one by one, which leaves dense ones where they are.
         let dense_rows = |operand: usize| plan.rank() == 0 || plan.stride(0, operand) == 1;
         let packed = plan.extent(0) < 2 * MIN_TILE || !(0..operands).all(dense_rows);
-        let mut slots = (0..operands).filter(|&o| plan.rank() > 1 && packed || !dense_rows(o)).count();
+        let mut needed = (0..operands).filter(|&o| plan.rank() > 1 && packed || !dense_rows(o)).count();
         let straight = |step: usize| {
             let mut to = outputs.iter().enumerate().filter(|(_, y)| y.step == step);
             let (output, y) = to.next()?;
             let alone = to.next().is_none() && inputs.iter().all(|x| x.ptr != y.ptr.cast_const());
             alone.then_some(output)
         };
-        slots += (0..steps.len()).filter(|&s| straight(s).is_none()).count();
+        needed += (0..steps.len()).filter(|&s| straight(s).is_none()).count();
         let sizes = inputs.iter().map(|x| x.size).chain(steps.iter().map(|s| s.size));
         let size = sizes.max().unwrap_or(1);
-        let limit = match slots {
+        let limit = match needed {
             0 => RUN,
-            _ => 1 << (SCRATCH / (slots * size)).max(MIN_TILE).ilog2(),
+            _ => 1 << (SCRATCH / (needed * size)).max(MIN_TILE).ilog2(),
         };
         let tiling = plan.tiling(limit, packed);
         let direct = |operand: usize| {
@@ -184,48 +219,41 @@ impl<'a> Chain<'a> {
                 && (s0 == 1 || block[0] == 1)
                 && (block[1] == 1 || s1 == block[0] && block[0] == plan.extent(0) as isize)
         };
-        let mut chain = Chain {
-            inputs,
-            steps,
-            outputs,
-            access: PerOperand::new(),
-            results: PerOperand::new(),
-            slots: 0,
-            slot_size: (tiling.block()[0] * tiling.block()[1] * size).next_multiple_of(64),
-            tiling: tiling.clone(),
-            plan: plan.clone(),
-        };
+        let mut slots = 0;
         let mut slot = || {
-            chain.slots += 1;
-            chain.slots - 1
+            slots += 1;
+            slots - 1
         };
+        let mut access = PerOperand::new();
         for input in 0..inputs.len() {
             let operand = outputs.len() + input;
             let constant = (0..plan.rank()).all(|axis| plan.stride(axis, operand) == 0) && plan.len() > 1;
-            chain.access.push(match direct(operand) {
+            access.push(match direct(operand) {
                 _ if constant => Access::Constant(slot()),
                 true => Access::Direct,
                 false => Access::Copied(slot()),
             });
         }
+        let mut results: PerOperand<Result<usize, usize>> = PerOperand::new();
         // Slots of results that no later step or output needs are used again.
         let mut free: SmallVec<[usize; 8]> = SmallVec::new();
-        for step in 0..steps.len() {
-            let result = straight(step).filter(|&output| direct(output));
-            chain.results.push(match result {
+        for (k, step) in steps.iter().enumerate() {
+            results.push(match straight(k).filter(|&output| direct(output)) {
                 Some(output) => Err(output),
                 None => Ok(free.pop().unwrap_or_else(&mut slot)),
             });
-            for (i, source) in steps[step].inputs.iter().enumerate() {
+            for (i, source) in step.inputs.iter().enumerate() {
                 let Source::Step(from) = *source else { continue };
-                let again = steps[step].inputs[i + 1..].iter().chain(steps[step + 1..].iter().flat_map(|s| s.inputs));
-                let dead = !again.into_iter().any(|s| matches!(s, Source::Step(s) if *s == from));
-                if let (true, Ok(slot)) = (dead && outputs.iter().all(|y| y.step != from), chain.results[from]) {
+                let later = steps[k + 1..].iter().flat_map(|s| s.inputs);
+                let mut again = step.inputs[i + 1..].iter().chain(later);
+                let dead = !again.any(|s| matches!(s, Source::Step(s) if *s == from));
+                if let (true, Ok(slot)) = (dead && outputs.iter().all(|y| y.step != from), results[from]) {
                     free.push(slot);
                 }
             }
         }
-        chain
+        let slot_size = (tiling.block()[0] * tiling.block()[1] * size).next_multiple_of(64);
+        Chain { inputs, steps, outputs, plan, tiling, access, results, slots, slot_size }
     }
 
     /// Visits the tiles numbered `range`.
@@ -235,11 +263,11 @@ impl<'a> Chain<'a> {
     unsafe fn run(&self, range: std::ops::Range<usize>) {
         let bytes = self.slots * self.slot_size;
         if bytes <= SCRATCH {
-            let mut scratch = MaybeUninit::<Scratch>::uninit();
+            let mut scratch = MaybeUninit::<Scratch<SCRATCH>>::uninit();
             // SAFETY: the scratch is large enough; the rest is the caller's.
             unsafe { self.run_in(scratch.as_mut_ptr().cast(), range) }
         } else {
-            let mut scratch = Vec::<MaybeUninit<Scratch>>::with_capacity(bytes.div_ceil(SCRATCH));
+            let mut scratch = Vec::<MaybeUninit<Scratch<SCRATCH>>>::with_capacity(bytes.div_ceil(SCRATCH));
             // SAFETY: as above.
             unsafe { self.run_in(scratch.as_mut_ptr().cast(), range) }
         }
@@ -346,7 +374,7 @@ impl<'a> Chain<'a> {
 
 /// Scratch memory, aligned to cache lines.
 #[repr(align(64))]
-struct Scratch([u8; SCRATCH]);
+struct Scratch<const N: usize>([u8; N]);
 
 /// Plans the loop over outputs and inputs; operands without strides get those of a compact array.
 fn plan(shape: &[usize], inputs: &[Input], outputs: &[Output]) -> LoopPlan {
@@ -365,4 +393,157 @@ fn plan(shape: &[usize], inputs: &[Input], outputs: &[Output]) -> LoopPlan {
         .collect();
     let all: PerOperand<&[isize]> = strides().map(|s| s.unwrap_or(&compact)).collect();
     LoopPlan::new(shape, &all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loops::testing::{Strided, Way, indices, shapes, threads};
+    use proptest::prelude::*;
+
+    /// `x[0] + 2 x[1]` for f64.
+    unsafe fn axpy(_: *const (), x: &[*const u8], y: *mut u8, n: usize) {
+        for i in 0..n {
+            // SAFETY: the driver passes two inputs and an output of n f64.
+            unsafe { *y.cast::<f64>().add(i) = *x[0].cast::<f64>().add(i) + 2.0 * *x[1].cast::<f64>().add(i) }
+        }
+    }
+
+    /// `x[0] < op` for f64, as bool.
+    unsafe fn less(op: *const (), x: &[*const u8], y: *mut u8, n: usize) {
+        for i in 0..n {
+            // SAFETY: `op` points to an f64, and the driver passes an input of n f64 and an output of n bool.
+            unsafe { *y.cast::<bool>().add(i) = *x[0].cast::<f64>().add(i) < *op.cast::<f64>() }
+        }
+    }
+
+    /// `if x[0] { x[1] } else { -x[2] }`.
+    unsafe fn choose(_: *const (), x: &[*const u8], y: *mut u8, n: usize) {
+        for i in 0..n {
+            // SAFETY: the driver passes n bool, twice n f64, and an output of n f64.
+            unsafe {
+                let (b, c) = (*x[1].cast::<f64>().add(i), *x[2].cast::<f64>().add(i));
+                *y.cast::<f64>().add(i) = if *x[0].cast::<bool>().add(i) { b } else { -c };
+            }
+        }
+    }
+
+    fn input<T: Copy>(x: &Strided<T>) -> Input<'_> {
+        Input { ptr: x.ptr().cast(), size: size_of::<T>(), strides: Some(&x.strides) }
+    }
+
+    fn counting() -> impl FnMut() -> f64 {
+        let mut i = 0.0;
+        move || {
+            i += 1.0;
+            i
+        }
+    }
+
+    /// A chain of three steps, two of whose results are kept, against the formula.
+    fn check(budget: usize, shape: &[usize], ways: [&[Way; 6]; 4]) {
+        let a = Strided::new(shape, ways[0], counting());
+        let b = Strided::new(shape, ways[1], counting());
+        let mut mask = Strided::new(shape, &ways[2].map(Way::distinct), || false);
+        let mut y = Strided::new(shape, &ways[3].map(Way::distinct), || 0.0);
+        let (mut expected_mask, mut expected_y) = (mask.clone(), y.clone());
+        for index in indices(shape) {
+            let (a, b) = (a.get(&index), b.get(&index));
+            let sum = a + 2.0 * b;
+            expected_mask.set(&index, sum < 100.0);
+            expected_y.set(&index, if sum < 100.0 { b } else { -sum });
+        }
+        let limit = 100.0f64;
+        let step =
+            |tile: Tile, inputs, size| Step { tile, op: (&raw const limit).cast(), inputs, size, cost: 1 };
+        let steps = [
+            step(axpy, &[Source::Input(0), Source::Input(1)], 8),
+            step(less, &[Source::Step(0)], 1),
+            step(choose, &[Source::Step(1), Source::Input(1), Source::Step(0)], 8),
+        ];
+        let (mask_strides, y_strides) = (mask.strides.clone(), y.strides.clone());
+        let outputs = [
+            Output { ptr: mask.mut_ptr().cast(), size: 1, strides: Some(&mask_strides), step: 1 },
+            Output { ptr: y.mut_ptr().cast(), size: 8, strides: Some(&y_strides), step: 2 },
+        ];
+        // SAFETY: all arrays have an element for each index; the tiles fit the types.
+        unsafe { run(&threads(budget), shape, &[input(&a), input(&b)], &steps, &outputs) };
+        assert!(mask == expected_mask && y == expected_y, "{shape:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn chains_over_any_layouts_match_the_formula(
+            shape in shapes(),
+            ways in prop::array::uniform4(prop::array::uniform6(Way::any())),
+        ) {
+            check(1, &shape, [&ways[0], &ways[1], &ways[2], &ways[3]]);
+            check(1, &shape, [&ways[0], &Way::FORWARD, &Way::FORWARD, &Way::FORWARD]);
+        }
+
+        #[test]
+        fn writing_over_an_input_is_safe(shape in shapes(), way in prop::array::uniform6(Way::any())) {
+            let mut x = Strided::new(&shape, &way.map(Way::distinct), counting());
+            let mut expected = x.clone();
+            for index in indices(&shape) {
+                expected.set(&index, 7.0 * x.get(&index));
+            }
+            let strides = x.strides.clone();
+            let to = Output { ptr: x.mut_ptr().cast(), size: 8, strides: Some(&strides), step: 0 };
+            let from = Input { ptr: to.ptr, size: 8, strides: Some(&strides) };
+            // Later steps read the input again, so it must be whole until the last one.
+            let steps = [
+                Step { tile: axpy, op: std::ptr::null(), inputs: &[Source::Input(0), Source::Input(0)], size: 8, cost: 1 },
+                Step { tile: axpy, op: std::ptr::null(), inputs: &[Source::Step(0), Source::Input(0)], size: 8, cost: 1 },
+                Step { tile: axpy, op: std::ptr::null(), inputs: &[Source::Step(1), Source::Input(0)], size: 8, cost: 1 },
+            ];
+            // SAFETY: input and output are the same array.
+            unsafe { run(&threads(1), &shape, &[from], &steps, &[Output { step: 2, ..to }]) };
+            prop_assert_eq!(&x, &expected);
+        }
+    }
+
+    #[test]
+    fn compact_operands_without_strides_and_large_ones_on_threads() {
+        for n in [0, 1, 5, 64, 300_001] {
+            let (a, b): (Vec<f64>, Vec<f64>) = (0..n).map(|i| (i as f64, 0.5 * i as f64)).unzip();
+            let expected: Vec<f64> = a.iter().map(|a| 2.0 * a).collect();
+            for budget in [1, 2, 3] {
+                let mut y = vec![0.0; n];
+                let dense = |x: &[f64]| Input { ptr: x.as_ptr().cast(), size: 8, strides: None };
+                let to = Output { ptr: y.as_mut_ptr().cast(), size: 8, strides: None, step: 0 };
+                // SAFETY: all operands have n elements.
+                unsafe {
+                    map(&threads(budget), &[n], (axpy, std::ptr::null(), 1), &[dense(&a), dense(&b)], to)
+                };
+                assert_eq!(y, expected);
+            }
+        }
+        for budget in [2, 3] {
+            check(budget, &[300, 401], [&Way::FORWARD; 4]);
+        }
+    }
+
+    #[test]
+    fn more_scratch_than_the_stack_has_is_found() {
+        let x: Vec<f64> = (0..1000).map(f64::from).collect();
+        let mut y = vec![0.0; 1000];
+        // Sixty results live at once: step k adds twice step 0 .. in a ladder read again at the end.
+        let links: Vec<[Source; 2]> = (0..60)
+            .map(|_| [Source::Input(0), Source::Input(0)])
+            .chain(
+                (0..60)
+                    .map(|k| [if k == 0 { Source::Input(0) } else { Source::Step(59 + k) }, Source::Step(k)]),
+            )
+            .collect();
+        let steps: Vec<Step> = links
+            .iter()
+            .map(|inputs| Step { tile: axpy, op: std::ptr::null(), inputs, size: 8, cost: 1 })
+            .collect();
+        let from = Input { ptr: x.as_ptr().cast(), size: 8, strides: None };
+        let to = Output { ptr: y.as_mut_ptr().cast(), size: 8, strides: None, step: 119 };
+        // SAFETY: both have 1000 elements.
+        unsafe { run(&threads(1), &[1000], &[from], &steps, &[to]) };
+        assert!(x.iter().zip(&y).all(|(x, y)| *y == (1.0 + 2.0 * 60.0 * 3.0) * x));
+    }
 }

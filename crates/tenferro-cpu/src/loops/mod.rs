@@ -11,6 +11,8 @@ pub(crate) mod elementwise;
 pub(crate) mod plan;
 pub(crate) mod reduce;
 pub(crate) mod simd;
+#[cfg(test)]
+mod testing;
 mod transpose;
 
 /// Promises that a value of raw pointers may be used by several threads: each of them touches its own elements.

@@ -238,7 +238,11 @@ impl LoopPlan {
     fn by_locality(&self, block: impl Fn(usize) -> usize) -> SmallVec<[Blocks; 6]> {
         let mut axes: SmallVec<[Blocks; 6]> = SmallVec::new();
         let step = |b: &Blocks| {
-            magnitudes(self.strides(b.axis)).filter(|&s| s != 0).min().unwrap_or(usize::MAX).saturating_mul(b.size)
+            magnitudes(self.strides(b.axis))
+                .filter(|&s| s != 0)
+                .min()
+                .unwrap_or(usize::MAX)
+                .saturating_mul(b.size)
         };
         for axis in 0..self.rank() {
             let size = block(axis).max(1);
@@ -385,6 +389,7 @@ fn advance(offsets: &mut [isize], strides: &[isize], steps: isize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loops::testing::indices;
 
     fn extents(shape: &[usize], operands: &[&[isize]]) -> Vec<usize> {
         LoopPlan::new(shape, operands).extents().to_vec()
@@ -405,7 +410,10 @@ mod tests {
     #[test]
     fn reversed_output_is_walked_forwards() {
         let plan = LoopPlan::new(&[4, 5], &[&[-1, -4], &[1, 4]]);
-        assert_eq!((plan.extents(), plan.strides(0), plan.start()), (&[20][..], &[1, -1][..], &[-19, 19][..]));
+        assert_eq!(
+            (plan.extents(), plan.strides(0), plan.start()),
+            (&[20][..], &[1, -1][..], &[-19, 19][..])
+        );
     }
 
     #[test]
@@ -451,12 +459,10 @@ mod tests {
                     });
                 }
                 seen.sort();
-                let mut all: Vec<isize> = (0..shape.iter().product::<usize>())
-                    .map(|mut k| {
-                        let axes = shape.iter().zip(operands[0]);
-                        axes.map(|(e, s)| std::mem::replace(&mut k, k / e) as isize % *e as isize * s).sum()
-                    })
-                    .collect();
+                let at = |index: Vec<usize>| {
+                    index.iter().zip(operands[0]).map(|(&i, s)| i as isize * s).sum::<isize>()
+                };
+                let mut all: Vec<isize> = indices(shape).map(at).collect();
                 all.sort();
                 assert_eq!(seen, all);
             }

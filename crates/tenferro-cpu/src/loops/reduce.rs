@@ -15,7 +15,7 @@ use std::ops::Range;
 use num_complex::Complex;
 use smallvec::SmallVec;
 
-use super::plan::{LoopPlan, Tiling, is_compact};
+use super::plan::{LoopPlan, Tiling};
 use super::{Shared, simd::vectorized};
 use crate::threads::{PARALLEL_WORK, Threads};
 
@@ -33,10 +33,14 @@ pub(crate) trait Reducer: Copy + Send + Sync {
     fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
 }
 
-/// Elements (or rows) that are accumulated one after the other, before pairwise merging.
-const BLOCK: usize = 1024;
+/// Elements that are accumulated in one go, before pairwise merging.
+const BLOCK: usize = 2048;
+/// As [`BLOCK`] for rows, which have one accumulator an element.
+const ROWS: usize = 128;
 /// Reductions over fewer elements than this are done for many results side by side.
 const SHORT: usize = 32;
+/// Compact arrays of at most this many elements are reduced without a plan.
+const SMALL: usize = 1 << 14;
 /// Results accumulated side by side.
 const WIDTH: usize = 256;
 /// Rows of fewer elements than this are taken several at a time.
@@ -58,10 +62,23 @@ pub(crate) unsafe fn reduce<R: Reducer>(
     (x, x_strides): (*const R::In, &[isize]),
     (y, y_strides): (*mut R::Acc, &[isize]),
 ) {
-    let len = shape.iter().product::<usize>();
-    if (1..=BLOCK).contains(&len) && reduced.iter().all(|&r| r) && is_compact(shape, x_strides) {
-        // SAFETY: `x` is dense and `y` a single element.
-        return unsafe { y.write(run(r, x, [1, 0], [len, 1])) };
+    if let Some([inner, terms, outer]) = adjacent(shape, reduced, x_strides, y_strides)
+        && terms <= ROWS
+        && inner * terms * outer <= SMALL
+    {
+        for o in 0..outer {
+            // SAFETY: `x` is dense with the extents inner, terms and outer, `y` with inner and outer.
+            unsafe {
+                let (x, y) = (x.add(o * inner * terms), y.add(o * inner));
+                if inner == 1 {
+                    y.write(run(r, x, [1, 0], [terms, 1]));
+                } else {
+                    (0..inner).for_each(|i| y.add(i).write(r.init()));
+                    add_rows(r, std::slice::from_raw_parts_mut(y, inner), x, 1, inner as isize, terms);
+                }
+            }
+        }
+        return;
     }
     type Part<T> = SmallVec<[T; 6]>;
     let pick = |kept: bool| (0..shape.len()).filter(move |&axis| reduced[axis] != kept);
@@ -72,6 +89,30 @@ pub(crate) unsafe fn reduce<R: Reducer>(
     let job = Job { r, x, y, kept, inner };
     // SAFETY: the caller's.
     unsafe { job.run(threads) }
+}
+
+/// The extents before, of and after the reduced axes, if those are neighbours and both arrays are compact.
+#[inline]
+fn adjacent(shape: &[usize], reduced: &[bool], x: &[isize], y: &[isize]) -> Option<[usize; 3]> {
+    let mut extents = [1; 3];
+    let mut part = 0;
+    for axis in 0..shape.len() {
+        let (extent, reduced) = (shape[axis], reduced[axis]);
+        if extent == 1 {
+            continue;
+        }
+        if reduced != (part == 1) {
+            part += 1;
+        }
+        let [inner, terms, outer] = extents;
+        let dense =
+            x[axis] as usize == inner * terms * outer && (reduced || y[axis] as usize == inner * outer);
+        if part > 2 || !dense {
+            return None;
+        }
+        extents[part] *= extent;
+    }
+    Some(extents)
 }
 
 /// A planned reduction: `kept` has the operands x and y, `inner` (the reduced axes) only x.
@@ -159,7 +200,8 @@ impl<R: Reducer> Job<R> {
                 }
             };
             let mut level = 0;
-            while let Some((before, _)) = sums.pop_if(|last| last.1 == level) {
+            while let Some(&(before, _)) = sums.last().filter(|last| last.1 == level) {
+                sums.pop();
                 sum = self.r.merge(before, sum);
                 level += 1;
             }
@@ -171,8 +213,10 @@ impl<R: Reducer> Job<R> {
 
     /// Lines of results side by side.
     unsafe fn rows(&self, threads: &Threads, work: usize) {
-        let (tiling, lines) = (self.inner.tiling(BLOCK, true), self.kept.lines(WIDTH));
-        let (tiles, width) = (tiling.tiles(), lines.block()[0]);
+        let lines = self.kept.lines(WIDTH);
+        let width = lines.block()[0];
+        let tiling = self.inner.tiling(if width < NARROW { BLOCK } else { ROWS }, true);
+        let tiles = tiling.tiles();
         let parts = if lines.tiles() >= PARTS || work < PARALLEL_WORK { 1 } else { tiles.clamp(1, PARTS) };
         let partial_len = if parts > 1 { lines.tiles() * parts * width } else { 0 };
         let mut partial = vec![self.r.init(); partial_len];
@@ -189,7 +233,9 @@ impl<R: Reducer> Job<R> {
                             job.sum_rows(&mut sums, offsets[0], n, tiling, share(tiles, part, parts));
                             match parts {
                                 1 => job.store(offsets[1], sums.result()),
-                                _ => partial.add(item * width).copy_from_nonoverlapping(sums.result().as_ptr(), n),
+                                _ => partial
+                                    .add(item * width)
+                                    .copy_from_nonoverlapping(sums.result().as_ptr(), n),
                             }
                         }
                     });
@@ -284,7 +330,9 @@ impl<R: Reducer> Rows<R> {
 
     /// Merges the last rows while they stand for equally many blocks.
     fn merge(&mut self) {
-        while let [.., a, b] = self.levels[..] && a == b {
+        while let [.., a, b] = self.levels[..]
+            && a == b
+        {
             self.merge_last();
             *self.levels.last_mut().expect("a row is left") += 1;
         }
@@ -314,7 +362,7 @@ fn merge_rows<R: Reducer>(r: R, a: &mut [R::Acc], b: &[R::Acc]) {
     vectorized(
         a.len(),
         #[inline(always)]
-        || {
+        move || {
             for (a, &b) in a.iter_mut().zip(b) {
                 *a = r.merge(*a, b);
             }
@@ -328,8 +376,8 @@ fn merge_rows<R: Reducer>(r: R, a: &mut [R::Acc], b: &[R::Acc]) {
 /// The elements must be valid.
 unsafe fn add_rows<R: Reducer>(r: R, acc: &mut [R::Acc], x: *const R::In, x0: isize, s: isize, rows: usize) {
     let n = acc.len();
-    let together = WIDTH / n;
-    if x0 == 1 && s == n as isize && n < NARROW && rows >= 2 * together {
+    let together = 1 << (WIDTH / n).max(1).ilog2();
+    if n < NARROW && x0 == 1 && s == n as isize && rows >= 2 * together {
         // Narrow rows that follow each other: several of them are one wide row.
         let mut wide = [r.init(); WIDTH];
         let wide = &mut wide[..together * n];
@@ -339,12 +387,18 @@ unsafe fn add_rows<R: Reducer>(r: R, acc: &mut [R::Acc], x: *const R::In, x0: is
             let done = rows / together * together;
             add_rows(r, acc, x.add(done * n), 1, s, rows - done);
         }
-        return wide.chunks_exact(n).for_each(|part| merge_rows(r, acc, part));
+        let mut half = wide.len() / 2;
+        while half >= n {
+            let (a, b) = wide[..2 * half].split_at_mut(half);
+            merge_rows(r, a, b);
+            half /= 2;
+        }
+        return merge_rows(r, acc, &wide[..n]);
     }
     vectorized(
         n,
         #[inline(always)]
-        || {
+        move || {
             let dense = x0 == 1;
             let mut i = 0;
             // Four rows at a time, so that accumulators are loaded and stored less often.
@@ -352,7 +406,11 @@ unsafe fn add_rows<R: Reducer>(r: R, acc: &mut [R::Acc], x: *const R::In, x0: is
                 // SAFETY: the caller vouches for n elements from each of these.
                 let x = [0, 1, 2, 3].map(|j| unsafe { std::slice::from_raw_parts(x.offset((i + j) * s), n) });
                 for k in 0..n {
-                    acc[k] = x.iter().fold(acc[k], #[inline(always)] |a, x| r.add(a, x[k]));
+                    acc[k] = x.iter().fold(
+                        acc[k],
+                        #[inline(always)]
+                        |a, x| r.add(a, x[k]),
+                    );
                 }
                 i += 4;
             }
@@ -375,10 +433,10 @@ unsafe fn run<R: Reducer>(r: R, x: *const R::In, s: [isize; 2], n: [usize; 2]) -
     // SAFETY: the caller's.
     unsafe {
         match (s[0], size_of::<R::In>()) {
-            _ if n[0] < 32 => scattered(r, x, s, n),
-            (1, 0..=4) => dense::<R, 64>(r, x, s[1], n),
-            (1, 5..=8) => dense::<R, 32>(r, x, s[1], n),
-            (1, _) => dense::<R, 16>(r, x, s[1], n),
+            (1, 0..=1) if n[0] >= 256 => dense::<R, 256>(r, x, s[1], n),
+            (1, 2..=4) if n[0] >= 64 => dense::<R, 64>(r, x, s[1], n),
+            (1, 5..=8) if n[0] >= 32 => dense::<R, 32>(r, x, s[1], n),
+            (1, 9..) if n[0] >= 16 => dense::<R, 16>(r, x, s[1], n),
             _ => scattered(r, x, s, n),
         }
     }
@@ -386,11 +444,16 @@ unsafe fn run<R: Reducer>(r: R, x: *const R::In, s: [isize; 2], n: [usize; 2]) -
 
 /// [`run`] over dense rows, in `L` interleaved accumulators: a few vector registers.
 #[inline(always)]
-unsafe fn dense<R: Reducer, const L: usize>(r: R, x: *const R::In, s1: isize, [n0, n1]: [usize; 2]) -> R::Acc {
+unsafe fn dense<R: Reducer, const L: usize>(
+    r: R,
+    x: *const R::In,
+    s1: isize,
+    [n0, n1]: [usize; 2],
+) -> R::Acc {
     vectorized(
         n0,
         #[inline(always)]
-        || {
+        move || {
             let mut lanes = [r.init(); L];
             for j in 0..n1 as isize {
                 // SAFETY: the caller vouches for the rows.
@@ -510,13 +573,152 @@ reducers! {
         f64: f64::NEG_INFINITY, |a, b| if b > a || b.is_nan() { b } else { a };
         i32: i32::MIN, |a, b| a.max(b);
         i64: i64::MIN, |a, b| a.max(b);
+        bool: false, |a, b| a | b;
     }
     Min {
         f32: f32::INFINITY, |a, b| if b < a || b.is_nan() { b } else { a };
         f64: f64::INFINITY, |a, b| if b < a || b.is_nan() { b } else { a };
         i32: i32::MAX, |a, b| a.min(b);
         i64: i64::MAX, |a, b| a.min(b);
+        bool: true, |a, b| a & b;
     }
     All { bool: true, |a, b| a & b; }
     Any { bool: false, |a, b| a | b; }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loops::testing::{Strided, Way, compact, indices, shapes, threads};
+    use proptest::prelude::*;
+
+    /// Reduces with [`reduce`] and gives the results in column-major order of the kept axes.
+    fn reduced<R: Reducer<Acc: Default>>(
+        budget: usize,
+        r: R,
+        shape: &[usize],
+        axes: &[bool],
+        x: &Strided<R::In>,
+    ) -> Vec<R::Acc> {
+        let kept: Vec<usize> = shape.iter().zip(axes).map(|(&e, &r)| if r { 1 } else { e }).collect();
+        let mut y = vec![R::Acc::default(); kept.iter().product()];
+        let strides = compact(&kept);
+        // SAFETY: `y` has an element for each kept index, `x` one for each index.
+        unsafe {
+            reduce(&threads(budget), r, shape, axes, (x.ptr(), &x.strides), (y.as_mut_ptr(), &strides))
+        };
+        y
+    }
+
+    /// The same by walking over the indices.
+    fn naive<R: Reducer>(r: R, shape: &[usize], axes: &[bool], x: &Strided<R::In>) -> Vec<R::Acc> {
+        let kept: Vec<usize> = shape.iter().zip(axes).map(|(&e, &r)| if r { 1 } else { e }).collect();
+        let mut y = vec![r.init(); kept.iter().product()];
+        for index in indices(shape) {
+            let (mut at, mut stride) = (0, 1);
+            for ((&i, &e), &reduced) in index.iter().zip(&kept).zip(axes) {
+                at += if reduced { 0 } else { i * stride };
+                stride *= e;
+            }
+            y[at] = r.add(y[at], x.get(&index));
+        }
+        y
+    }
+
+    proptest! {
+        #[test]
+        fn any_axes_of_any_layout_match_an_index_walk(
+            shape in shapes(),
+            way in prop::array::uniform6(Way::any()),
+            axes in prop::array::uniform6(any::<bool>()),
+        ) {
+            let axes = &axes[..shape.len()];
+            let mut value = 0i64;
+            let x = Strided::new(&shape, &way, || { value += 7; value % 1009 - 500 });
+            prop_assert_eq!(
+                reduced(1, Sum::<i64>::default(), &shape, axes, &x),
+                naive(Sum::<i64>::default(), &shape, axes, &x)
+            );
+            let f = x.map(|v| v as f32);
+            prop_assert_eq!(
+                reduced(1, Max::<f32>::default(), &shape, axes, &f),
+                naive(Max::<f32>::default(), &shape, axes, &f)
+            );
+            let b = x.map(|v| v % 3 == 0);
+            prop_assert_eq!(
+                reduced(1, Any::<bool>::default(), &shape, axes, &b),
+                naive(Any::<bool>::default(), &shape, axes, &b)
+            );
+        }
+    }
+
+    #[test]
+    fn large_reductions_are_right_and_independent_of_the_threads() {
+        let cases: [(&[usize], &[bool]); 7] = [
+            (&[300_007], &[true]),
+            (&[700, 501], &[true, false]),
+            (&[700, 501], &[false, true]),
+            (&[3, 100_003], &[false, true]),
+            (&[100_003, 3], &[true, false]),
+            (&[20, 5, 3001], &[false, true, true]),
+            (&[20, 5, 3001], &[true, false, true]),
+        ];
+        for (shape, axes) in cases {
+            let mut state = 1u64;
+            let x = Strided::new(shape, &Way::FORWARD, || {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                (state >> 33) as f64 / 2f64.powi(31) - 0.5
+            });
+            let one = reduced(1, Sum::<f64>::default(), shape, axes, &x);
+            for budget in [2, 3] {
+                assert_eq!(one, reduced(budget, Sum::<f64>::default(), shape, axes, &x));
+            }
+            for (a, b) in one.iter().zip(naive(Sum::<f64>::default(), shape, axes, &x)) {
+                assert!((a - b).abs() < 1e-9, "{a} {b}");
+            }
+            let max = reduced(2, Max::<f64>::default(), shape, axes, &x);
+            assert_eq!(max, naive(Max::<f64>::default(), shape, axes, &x));
+        }
+    }
+
+    #[test]
+    fn the_error_of_a_long_sum_stays_near_one_rounding() {
+        // Adding 0.1f32 one by one loses 2 % here.
+        let n = 1 << 22;
+        for (shape, axes) in [(vec![n], vec![true]), (vec![16, n / 16], vec![true, true])] {
+            let x = Strided::new(&shape, &Way::FORWARD, || 0.1f32);
+            let sum = reduced(1, Sum::<f32>::default(), &shape, &axes, &x)[0] as f64;
+            let exact = n as f64 * 0.1f32 as f64;
+            assert!((sum - exact).abs() < 8.0 * f32::EPSILON as f64 * exact);
+        }
+        let x = Strided::new(&[2, n / 2], &Way::FORWARD, || 0.1f32);
+        for sum in reduced(1, Sum::<f32>::default(), &[2, n / 2], &[false, true], &x) {
+            let exact = (n / 2) as f64 * 0.1f32 as f64;
+            assert!((sum as f64 - exact).abs() < 8.0 * f32::EPSILON as f64 * exact);
+        }
+    }
+
+    #[test]
+    fn nan_wins_wherever_it_is() {
+        for at in [0, 1, 31, 32, 63, 99] {
+            for shape in [[100, 1], [1, 100], [10, 10]] {
+                let mut i = 0;
+                let x = Strided::new(&shape, &Way::FORWARD, || {
+                    i += 1;
+                    if i - 1 == at { f64::NAN } else { i as f64 }
+                });
+                let axes = [true, true];
+                assert!(reduced(1, Max::<f64>::default(), &shape, &axes, &x)[0].is_nan());
+                assert!(reduced(1, Min::<f64>::default(), &shape, &axes, &x)[0].is_nan());
+            }
+        }
+    }
+
+    #[test]
+    fn empty_reductions_give_the_neutral_value() {
+        let x = Strided::new(&[0, 3], &Way::FORWARD, || 1.0f64);
+        assert_eq!(reduced(1, Prod::<f64>::default(), &[0, 3], &[true, false], &x), [1.0; 3]);
+        assert_eq!(reduced(1, Sum::<f64>::default(), &[0, 3], &[false, true], &x), []);
+        assert_eq!(reduced(1, Max::<f64>::default(), &[0, 3], &[true, true], &x), [f64::NEG_INFINITY]);
+    }
 }

@@ -5,7 +5,8 @@
 
 use std::ptr::{read_unaligned, write_unaligned};
 
-/// `dst[i + j * dst_ld] = src[i * src_ld + j]` for `i < m`, `j < n`; `T` is any type of the element's size.
+/// `dst[i + j * dst_ld] = src[i * src_ld + j]` for `i < m`, `j < n`; `T` is any type of the element's size. With
+/// `stream`, whole cache lines bypass the caches where possible; the caller then ends with [`fence`].
 ///
 /// # Safety
 /// Both sides must be valid for the elements named, and must not overlap.
@@ -17,6 +18,7 @@ pub(super) unsafe fn transpose<T: Copy>(
     dst_ld: isize,
     m: usize,
     n: usize,
+    stream: bool,
 ) {
     let block = block_side(size_of::<T>());
     let (mb, nb) = (m - m % block, n - n % block);
@@ -26,7 +28,7 @@ pub(super) unsafe fn transpose<T: Copy>(
             match size_of::<T>() {
                 1 => bytes(src.cast(), src_ld, dst.cast(), dst_ld, mb, nb),
                 #[cfg(target_arch = "x86_64")]
-                size => x86::blocks(size, block, src.cast(), src_ld, dst.cast(), dst_ld, mb, nb),
+                size => x86::blocks(size, block, src.cast(), src_ld, dst.cast(), dst_ld, mb, nb, stream),
                 #[cfg(not(target_arch = "x86_64"))]
                 _ => plain(src, src_ld, dst, dst_ld, mb, nb),
             }
@@ -43,6 +45,28 @@ pub(super) unsafe fn transpose<T: Copy>(
             plain(src.add(from), src_ld, to, dst_ld, m, n - from);
         }
     }
+}
+
+/// Orders streamed stores before whatever tells other threads about them.
+#[inline]
+pub(super) fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is part of the architecture.
+    unsafe {
+        std::arch::x86_64::_mm_sfence()
+    };
+}
+
+/// Asks for the cache line at `address` ahead of its use.
+#[inline(always)]
+pub(super) fn prefetch(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch has no effect but on the caches, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(address.cast())
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
 }
 
 /// The side of the blocks for this element size and processor.
@@ -68,10 +92,7 @@ unsafe fn plain<T: Copy>(src: *const T, src_ld: isize, dst: *mut T, dst_ld: isiz
         for i in 0..m as isize {
             // SAFETY: the caller vouches for all (i, j); unaligned access because T only has the right size.
             unsafe {
-                write_unaligned(
-                    dst.offset(i + j * dst_ld),
-                    read_unaligned(src.offset(i * src_ld + j)),
-                )
+                write_unaligned(dst.offset(i + j * dst_ld), read_unaligned(src.offset(i * src_ld + j)))
             };
         }
     }
@@ -128,13 +149,18 @@ mod x86 {
         dst_ld: isize,
         m: usize,
         n: usize,
+        stream: bool,
     ) {
         let (s, d) = (src_ld * size as isize, dst_ld * size as isize);
+        let stream = stream && dst as usize % 64 == 0 && d % 64 == 0;
         // SAFETY: the caller vouches for the memory and, through `side`, for the instruction set.
         unsafe {
             match (size, side) {
+                (4, 16) if stream => avx512_4_stream(src, s, dst, d, m, n),
                 (4, 16) => avx512_4(src, s, dst, d, m, n),
+                (8, 8) if stream => avx512_8_stream(src, s, dst, d, m, n),
                 (8, 8) => avx512_8(src, s, dst, d, m, n),
+                (16, 4) if stream => avx512_16_stream(src, s, dst, d, m, n),
                 (16, 4) => avx512_16(src, s, dst, d, m, n),
                 (4, 8) => avx2_4(src, s, dst, d, m, n),
                 (8, 4) => avx2_8(src, s, dst, d, m, n),
@@ -171,8 +197,11 @@ mod x86 {
     }
 
     walk!(avx512_4, "avx512f", 4, 16, _mm512_loadu_si512, _mm512_storeu_si512, block512_4);
+    walk!(avx512_4_stream, "avx512f", 4, 16, _mm512_loadu_si512, _mm512_stream_si512, block512_4);
     walk!(avx512_8, "avx512f", 8, 8, _mm512_loadu_si512, _mm512_storeu_si512, block512_8);
+    walk!(avx512_8_stream, "avx512f", 8, 8, _mm512_loadu_si512, _mm512_stream_si512, block512_8);
     walk!(avx512_16, "avx512f", 16, 4, _mm512_loadu_si512, _mm512_storeu_si512, lanes512);
+    walk!(avx512_16_stream, "avx512f", 16, 4, _mm512_loadu_si512, _mm512_stream_si512, lanes512);
     walk!(avx2_4, "avx2", 4, 8, _mm256_loadu_si256, _mm256_storeu_si256, block256_4);
     walk!(avx2_8, "avx2", 8, 4, _mm256_loadu_si256, _mm256_storeu_si256, block256_8);
     walk!(avx2_16, "avx2", 16, 2, _mm256_loadu_si256, _mm256_storeu_si256, lanes256);
@@ -232,9 +261,7 @@ mod x86 {
             lanes[3][g] = _mm512_unpackhi_epi64(c, e);
         }
         let [p, q, s, t] = [lanes512(lanes[0]), lanes512(lanes[1]), lanes512(lanes[2]), lanes512(lanes[3])];
-        [
-            p[0], q[0], s[0], t[0], p[1], q[1], s[1], t[1], p[2], q[2], s[2], t[2], p[3], q[3], s[3], t[3],
-        ]
+        [p[0], q[0], s[0], t[0], p[1], q[1], s[1], t[1], p[2], q[2], s[2], t[2], p[3], q[3], s[3], t[3]]
     }
 
     /// Transposes a 2 x 2 matrix of 16-byte lanes.
@@ -292,7 +319,17 @@ mod x86 {
                 let mut dst = vec![0; src.len()];
                 // SAFETY: both hold m x n elements.
                 unsafe {
-                    super::blocks(size, side, src.as_ptr(), n as isize, dst.as_mut_ptr(), m as isize, m, n)
+                    super::blocks(
+                        size,
+                        side,
+                        src.as_ptr(),
+                        n as isize,
+                        dst.as_mut_ptr(),
+                        m as isize,
+                        m,
+                        n,
+                        false,
+                    )
                 };
                 for (i, j) in (0..m * n).map(|k| (k % m, k / m)) {
                     assert_eq!(dst[(i + j * m) * size..][..size], src[(i * n + j) * size..][..size]);

@@ -17,9 +17,9 @@ use std::mem::MaybeUninit;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use faer::dyn_stack::{MemStack, StackReq};
-use faer::linalg::svd::ComputeSvdVectors;
+use faer::linalg::svd::{ComputeSvdVectors, SvdParams, svd as faer_svd, svd_scratch};
 use faer::linalg::{matmul, triangular_solve};
-use faer::{Accum, ColMut, Conj, MatMut, MatRef, Par};
+use faer::{Accum, ColMut, Conj, MatMut, MatRef, Par, Spec};
 use num_complex::Complex;
 
 pub use lu::{Lu, lu};
@@ -146,10 +146,11 @@ pub trait Field:
         par: Par,
     );
 
-    /// A = U diag(s) V^H by faer; false without convergence.
+    /// A = U diag(s) V^H by faer; false without convergence. The options are whether U and V are square (else
+    /// thin), and whether large bidiagonal matrices are divided and conquered (else QR iterations throughout).
     ///
     /// # Safety
-    /// A is m x n, s has min(m, n) elements, U and V have m and n rows and are square if `full`, else thin.
+    /// A is m x n, s has min(m, n) elements, U and V have m and n rows.
     #[doc(hidden)]
     unsafe fn bidiagonal_svd(
         shape: (usize, usize),
@@ -157,7 +158,7 @@ pub trait Field:
         s: *mut Self,
         u: Strided<*mut Self>,
         v: Strided<*mut Self>,
-        full: bool,
+        options: (bool, bool),
         par: Par,
     ) -> bool;
 }
@@ -225,7 +226,7 @@ macro_rules! field {
                 s: *mut Self,
                 u: Strided<*mut Self>,
                 v: Strided<*mut Self>,
-                full: bool,
+                (full, divide): (bool, bool),
                 par: Par,
             ) -> bool {
                 let k = m.min(n);
@@ -242,14 +243,13 @@ macro_rules! field {
                         MatMut::from_raw_parts_mut(v.ptr, n, nv, v.row, v.col),
                     )
                 };
-                let request = faer::linalg::svd::svd_scratch::<$t>(
-                    m, n, vectors, vectors, par, Default::default(),
-                );
+                let mut params = Spec::<SvdParams, $t>::default();
+                if !divide {
+                    params.config.recursion_threshold = usize::MAX;
+                }
+                let request = svd_scratch::<$t>(m, n, vectors, vectors, par, params);
                 with_stack(request, |stack| {
-                    faer::linalg::svd::svd(
-                        a, s.as_diagonal_mut(), Some(u), Some(v), par, stack, Default::default(),
-                    )
-                    .is_ok()
+                    faer_svd(a, s.as_diagonal_mut(), Some(u), Some(v), par, stack, params).is_ok()
                 })
             }
         }

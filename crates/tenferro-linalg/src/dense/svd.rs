@@ -68,7 +68,9 @@ pub unsafe fn svd<T: Field>(
             return Ok(());
         }
         let job = Job { m, n, a, largest, u, s, vh, full: vectors == Vectors::Full };
-        if m.min(n) <= JACOBI && m * n <= JACOBI_ELEMENTS || !job.by_faer(par) {
+        let small = m.min(n) <= JACOBI && m * n <= JACOBI_ELEMENTS;
+        if small || !(job.by_faer(true, par) || job.by_faer(false, par)) {
+            if m.min(n) > JACOBI {eprintln!("FALLBACK {m} {n} {}", std::any::type_name::<T>());}
             job.by_jacobi();
         }
     }
@@ -120,11 +122,13 @@ impl<T: Field> Job<T> {
         if wide { x.conj() } else { x }
     }
 
-    /// By faer; false if the result is unusable.
+    /// By faer, with divide and conquer (for min(m, n) >= 128) or by QR iterations only; false if the result is
+    /// unusable. Divide and conquer gives NaN or false factors for some matrices with many equal or zero
+    /// singular values.
     ///
     /// # Safety
     /// The promise of [`svd`].
-    unsafe fn by_faer(&self, par: Par) -> bool {
+    unsafe fn by_faer(&self, divide: bool, par: Par) -> bool {
         let &Job { m, n, u, s, vh, full, .. } = self;
         let k = m.min(n);
         let cols = if full { n } else { k };
@@ -140,9 +144,13 @@ impl<T: Field> Job<T> {
                     }
                 }
                 let a = Strided { ptr: scaled.as_ptr(), row: 1, col: m as isize };
+                // faer leaves the upper right block of a square U or V untouched when it reduces by QR first.
+                if full {
+                    u.write_bytes(0, m * m);
+                }
                 let to_u = Strided { ptr: u, row: 1, col: m as isize };
                 let to_v = Strided { ptr: v.as_mut_ptr(), row: 1, col: n as isize };
-                if !T::bidiagonal_svd((m, n), a, values.as_mut_ptr(), to_u, to_v, full, par) {
+                if !T::bidiagonal_svd((m, n), a, values.as_mut_ptr(), to_u, to_v, (full, divide), par) {
                     return false;
                 }
                 let ordered = values.windows(2).all(|w| w[0].re() >= w[1].re());
@@ -401,17 +409,28 @@ fn orthogonalise<T: Field>(x: &mut [T], w: &mut [T], ld: usize, k: usize) {
     let tolerance = T::Real::of(k as f64).sqrt() * T::Real::EPS;
     for _ in 0..SWEEPS {
         let mut rotated = false;
-        for p in 0..k {
-            for q in p + 1..k {
+        // Pairs with equal p + q modulo k are disjoint, so that the processor overlaps their rotations.
+        for round in 0..k {
+            for p in 0..k {
+                let q = if p <= round { round - p } else { round + k - p };
+                if q <= p {
+                    continue;
+                }
                 let (x, y) = columns(x, ld, p, q);
                 let (a, b, g) = (norm2(x), norm2(y), dot(x, y));
                 let size = g.abs();
-                if !(size > tolerance * a.sqrt() * b.sqrt()) {
+                let bound = tolerance * a.sqrt() * b.sqrt();
+                if size <= bound || negligible(a) || negligible(b) {
                     continue;
                 }
                 rotated = true;
                 let zeta = (b - a) / (size + size);
-                let t = T::Real::ONE.copysign(zeta) / (zeta.abs() + (T::Real::ONE + zeta * zeta).sqrt());
+                let t = if zeta.abs() * T::Real::EPS > T::Real::ONE {
+                    // The square would overflow for columns of very different length.
+                    T::Real::of(0.5) / zeta
+                } else {
+                    T::Real::ONE.copysign(zeta) / (zeta.abs() + (T::Real::ONE + zeta * zeta).sqrt())
+                };
                 let c = T::Real::ONE / (T::Real::ONE + t * t).sqrt();
                 let phase = g.scale(T::Real::ONE / size);
                 rotate(x, y, c, c * t, phase);

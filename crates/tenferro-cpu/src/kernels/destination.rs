@@ -1,0 +1,64 @@
+//! Where the outputs of a kernel are written: new tensors, or the caller's views.
+
+use smallvec::SmallVec;
+use tenferro_core_ops::{Aval, Out, Outs};
+use tenferro_tensor::{Result, Scalar, Tensor, UninitTensor};
+
+/// One output to be written: the address of its first element and its strides in elements, which are `None`
+/// when it is compact.
+pub struct Destination {
+    ptr: *mut u8,
+    strides: Option<SmallVec<[isize; 6]>>,
+    size: usize,
+}
+
+impl Destination {
+    /// The address of the first element.
+    pub fn ptr(&self) -> *mut u8 {
+        self.ptr
+    }
+
+    /// The address of the first element, as one of type `T`.
+    pub fn typed<T: Scalar>(&self) -> *mut T {
+        debug_assert_eq!(self.size, size_of::<T>());
+        self.ptr.cast()
+    }
+
+    /// Strides in elements, unless the output is compact.
+    pub fn strides(&self) -> Option<&[isize]> {
+        self.strides.as_deref()
+    }
+}
+
+/// Calls `write` with the destinations of all outputs and returns the new tensors, if new ones are wanted.
+/// [`Out::Accumulate`] gets a new tensor, which the backend then adds to the view.
+///
+/// # Errors
+/// Allocation, and what `write` returns; the views may then hold anything.
+///
+/// # Safety
+/// If `write` succeeds, it has written every element of every destination.
+pub unsafe fn with_outputs(
+    y: &[Aval],
+    out: &mut Out<'_>,
+    write: impl FnOnce(&[Destination]) -> Result<()>,
+) -> Result<Outs<Tensor>> {
+    if let Out::Into(views) = out {
+        let mut places: SmallVec<[Destination; 2]> = SmallVec::new();
+        for v in views.iter_mut() {
+            let strides = (!v.is_contiguous()).then(|| SmallVec::from_slice(v.strides()));
+            places.push(Destination { ptr: v.host_byte_mut_ptr()?, strides, size: v.dtype().size() });
+        }
+        return write(&places).map(|()| Outs::new());
+    }
+    let mut tensors: SmallVec<[UninitTensor; 1]> = SmallVec::new();
+    let mut places: SmallVec<[Destination; 2]> = SmallVec::new();
+    for a in y {
+        let mut t = Tensor::uninit(a.dtype, &a.shape)?;
+        places.push(Destination { ptr: t.as_mut_byte_ptr(), strides: None, size: a.dtype.size() });
+        tensors.push(t);
+    }
+    write(&places)?;
+    // SAFETY: `write` has written every element, as the caller promises.
+    Ok(tensors.into_iter().map(|t| unsafe { t.assume_init() }).collect())
+}

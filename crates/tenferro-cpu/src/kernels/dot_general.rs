@@ -1,0 +1,264 @@
+//! Contraction as matrix products over the operands' own strides: no operand is transposed when its free axes,
+//! and its summed axes, each fold into one stride.
+
+use super::{
+    copy::{Strides, strides_of, strides_to},
+    destination::with_outputs,
+    elementwise::unlisted,
+};
+use crate::{CpuBackend, loops::Shared, providers, threads::Par};
+use smallvec::SmallVec;
+use tenferro_core_ops::{
+    Aval, Kernels, Operand, Out, Outs,
+    ops::{Axes, DotGeneral, NUMBERS},
+};
+use tenferro_tensor::{Result, Scalar, Tensor, TensorRead, dispatch_number};
+
+pub(super) fn list(table: &mut dyn Kernels) {
+    table.on::<CpuBackend, DotGeneral>(NUMBERS, |op, cpu, x, y, out| {
+        let dtype = y[0].dtype;
+        dispatch_number!(dtype, T => dot_general::<T>(op, cpu, x, y, out), else unlisted(dtype))
+    });
+}
+
+/// A matrix operand: the address of element (0, 0), its strides in elements, and whether it is conjugated.
+#[derive(Clone, Copy)]
+pub(crate) struct Matrix<T> {
+    pub(crate) ptr: *const T,
+    pub(crate) row: isize,
+    pub(crate) col: isize,
+    pub(crate) conj: bool,
+}
+
+/// The provider of matrix products of each dtype.
+pub(crate) trait Gemm: Scalar {
+    /// `C = alpha A B + beta C`; `beta = 0` does not read C.
+    ///
+    /// # Safety
+    /// All elements reached are valid, those of C are distinct and apart from A and B.
+    unsafe fn gemm(
+        mnk: (usize, usize, usize),
+        alpha: Self,
+        a: Matrix<Self>,
+        b: Matrix<Self>,
+        beta: Self,
+        c: (*mut Self, isize, isize),
+        par: Par,
+    );
+}
+
+macro_rules! dense {
+    ($($T:ty)*) => { $(
+        impl Gemm for $T {
+            #[inline]
+            unsafe fn gemm(
+                mnk: (usize, usize, usize),
+                alpha: Self,
+                a: Matrix<Self>,
+                b: Matrix<Self>,
+                beta: Self,
+                (ptr, row, col): (*mut Self, isize, isize),
+                par: Par,
+            ) {
+                let factor = |m: Matrix<Self>| providers::faer::Factor { ptr: m.ptr, row: m.row, col: m.col, conj: m.conj };
+                // SAFETY: the caller's.
+                unsafe { providers::faer::gemm(mnk, alpha, factor(a), factor(b), beta, providers::faer::Target { ptr, row, col }, par.into()) }
+            }
+        }
+    )* };
+}
+#[cfg(feature = "cpu-faer")]
+dense! { f32 f64 tenferro_tensor::C32 tenferro_tensor::C64 }
+
+macro_rules! naive {
+    ($($T:ty)*) => { $(
+        impl Gemm for $T {
+            unsafe fn gemm(
+                mnk: (usize, usize, usize),
+                alpha: Self,
+                a: Matrix<Self>,
+                b: Matrix<Self>,
+                beta: Self,
+                c: (*mut Self, isize, isize),
+                _: Par,
+            ) {
+                // SAFETY: the caller's.
+                unsafe { providers::naive::gemm(mnk, alpha, (a.ptr, a.row, a.col), (b.ptr, b.row, b.col), beta, c) }
+            }
+        }
+    )* };
+}
+naive! { i32 i64 }
+#[cfg(not(feature = "cpu-faer"))]
+naive! { f32 f64 tenferro_tensor::C32 tenferro_tensor::C64 }
+
+/// Several axes as one: the number of its positions and its stride, if there is one.
+fn fold(axes: &[usize], shape: &[usize], strides: &[isize]) -> (usize, Option<isize>) {
+    let n = axes.iter().map(|&a| shape[a]).product();
+    let mut one: Option<(usize, isize)> = None;
+    for &a in axes.iter().filter(|&&a| shape[a] != 1) {
+        one = match one {
+            None => Some((shape[a], strides[a])),
+            Some((len, s)) if strides[a] == s * len as isize => Some((len * shape[a], s)),
+            Some(_) => return (n, None),
+        };
+    }
+    (n, Some(one.map_or(0, |(_, s)| s)))
+}
+
+/// An operand as a batch of matrices with rows along `rows` and columns along `cols`.
+struct Side<'a> {
+    read: TensorRead<'a>,
+    copy: Option<Tensor>,
+    row: isize,
+    col: isize,
+    batch: Strides,
+}
+
+impl<'a> Side<'a> {
+    /// The operand where it lies if its axes fold, else a compact copy with them side by side.
+    fn new(
+        cpu: &CpuBackend,
+        read: TensorRead<'a>,
+        rows: &[usize],
+        cols: &[usize],
+        batch: &[usize],
+    ) -> Result<Side<'a>> {
+        let (strides, shape) = (strides_of(&read), read.shape());
+        let (_, row) = fold(rows, shape, &strides);
+        let (_, col) = fold(cols, shape, &strides);
+        if let (Some(row), Some(col)) = (row, col) {
+            let batch = batch.iter().map(|&a| strides[a]).collect();
+            return Ok(Side { read, copy: None, row, col, batch });
+        }
+        let order: Axes = rows.iter().chain(cols).chain(batch).copied().collect();
+        let copy = tenferro_core_ops::contiguous(cpu, read.view().transpose_view(&order)?.into())?;
+        let (m, n) = (rows.len(), cols.len());
+        let strides = super::copy::compact(copy.shape());
+        let col = copy.shape()[..m].iter().product::<usize>() as isize;
+        let (row, batch) = (1, strides[m + n..].into());
+        Ok(Side { read, copy: Some(copy), row, col, batch })
+    }
+
+    fn ptr<T: Scalar>(&self) -> Result<*const T> {
+        match &self.copy {
+            Some(t) => t.host_ptr::<T>(),
+            None => self.read.host_ptr::<T>(),
+        }
+    }
+}
+
+/// Matrix products over a batch, into a destination whose axes fold.
+struct Job<'a, T> {
+    extents: (usize, usize, usize),
+    batch: &'a [usize],
+    a: (Matrix<T>, &'a [isize]),
+    b: (Matrix<T>, &'a [isize]),
+    c: (*mut T, isize, isize, &'a [isize]),
+    alpha: T,
+    beta: T,
+}
+
+/// A product of this many multiplications is worth all threads on its own.
+const LARGE: usize = 1 << 21;
+
+impl<T: Gemm> Job<'_, T> {
+    /// # Safety
+    /// As for [`Gemm::gemm`], for every index of the batch.
+    unsafe fn run(&self, cpu: &CpuBackend) {
+        let count: usize = self.batch.iter().product();
+        let (m, n, k) = self.extents;
+        let one = m.saturating_mul(n).saturating_mul(k.max(1));
+        let shared = Shared::new(self);
+        if count == 1 || one >= LARGE {
+            for i in 0..count {
+                // SAFETY: the caller's.
+                cpu.parallel(one, |par| unsafe { shared.get().product(i, par) });
+            }
+        } else {
+            cpu.parallel(one.saturating_mul(count), |par| {
+                // SAFETY: the caller's; the products of a batch are apart.
+                par.for_each_chunk(count, 1, |r| {
+                    r.for_each(|i| unsafe { shared.get().product(i, Par::Seq) })
+                });
+            });
+        }
+    }
+
+    /// # Safety
+    /// As for [`run`](Self::run).
+    unsafe fn product(&self, i: usize, par: Par) {
+        let (mut rest, mut a, mut b, mut c) = (i, 0, 0, 0);
+        for (axis, &extent) in self.batch.iter().enumerate() {
+            let at = (rest % extent) as isize;
+            rest /= extent;
+            a += at * self.a.1[axis];
+            b += at * self.b.1[axis];
+            c += at * self.c.3[axis];
+        }
+        let moved = |m: Matrix<T>, by: isize| Matrix { ptr: m.ptr.wrapping_offset(by), ..m };
+        let to = (self.c.0.wrapping_offset(c), self.c.1, self.c.2);
+        // SAFETY: the caller's.
+        unsafe {
+            T::gemm(self.extents, self.alpha, moved(self.a.0, a), moved(self.b.0, b), self.beta, to, par)
+        }
+    }
+}
+
+fn dot_general<T: Gemm>(
+    op: &DotGeneral,
+    cpu: &CpuBackend,
+    x: &mut [Operand<'_>],
+    y: &[Aval],
+    out: &mut Out<'_>,
+) -> Result<Outs<Tensor>> {
+    let (a, b) = (x[0].read(), x[1].read());
+    let (fa, fb) = (op.lhs_free(a.rank()), op.rhs_free(b.rank()));
+    let extent = |axes: &[usize], x: &TensorRead<'_>| axes.iter().map(|&i| x.shape()[i]).product::<usize>();
+    let extents = (extent(&fa, &a), extent(&fb, &b), extent(&op.lhs_contract, &a));
+    let batch: SmallVec<[usize; 6]> = op.lhs_batch.iter().map(|&i| a.shape()[i]).collect();
+    let lhs = Side::new(cpu, a, &fa, &op.lhs_contract, &op.lhs_batch)?;
+    let rhs = Side::new(cpu, b, &op.rhs_contract, &fb, &op.rhs_batch)?;
+    let (pa, pb) = (lhs.ptr::<T>()?, rhs.ptr::<T>()?);
+    // Writes to a destination under these strides; false if its axes do not fold.
+    let multiply = |to: *mut T, strides: &[isize], alpha: T, beta: T| {
+        let axes: Axes = (0..y[0].rank()).collect();
+        let (rows, rest) = axes.split_at(fa.len());
+        let folded = |axes: &[usize]| fold(axes, &y[0].shape, strides).1;
+        let (Some(row), Some(col)) = (folded(rows), folded(&rest[..fb.len()])) else { return false };
+        let job = Job {
+            extents,
+            batch: &batch,
+            a: (Matrix { ptr: pa, row: lhs.row, col: lhs.col, conj: op.conj_lhs }, &lhs.batch),
+            b: (Matrix { ptr: pb, row: rhs.row, col: rhs.col, conj: op.conj_rhs }, &rhs.batch),
+            c: (to, row, col, &strides[fa.len() + fb.len()..]),
+            alpha,
+            beta,
+        };
+        // SAFETY: the shape rule checked the extents, the layouts are within their buffers, and the destination
+        // is new or borrowed mutably, with distinct elements.
+        unsafe { job.run(cpu) };
+        true
+    };
+    let written = match out {
+        Out::Accumulate { alpha, beta, view } => {
+            let (to, strides) = (view.host_mut_ptr::<T>()?, Strides::from_slice(view.strides()));
+            multiply(to, &strides, T::from_f64(*alpha), T::from_f64(*beta))
+        }
+        Out::Into(views) => {
+            let (to, strides) = (views[0].host_mut_ptr::<T>()?, Strides::from_slice(views[0].strides()));
+            multiply(to, &strides, T::one(), T::zero())
+        }
+        Out::New => false,
+    };
+    if written {
+        return Ok(Outs::new());
+    }
+    // SAFETY: the products write every element of the output, which is compact, so its axes fold.
+    unsafe {
+        with_outputs(y, &mut Out::New, |to| {
+            multiply(to[0].typed(), &strides_to(&to[0], &y[0].shape), T::one(), T::zero());
+            Ok(())
+        })
+    }
+}

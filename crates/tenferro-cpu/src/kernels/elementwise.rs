@@ -1,0 +1,154 @@
+//! What the elementwise kernels share: an operation gives a [`Tile`] for each dtype, and the driver does the
+//! rest, alone or in a fused chain.
+
+use super::destination::with_outputs;
+use crate::{
+    CpuBackend,
+    loops::elementwise::{Input, Output, Tile, map},
+};
+use smallvec::SmallVec;
+use std::{any::TypeId, collections::HashMap, sync::OnceLock};
+use tenferro_core_ops::{Aval, Kernels, Op, Operand, Out, Outs, Primitive, ops};
+use tenferro_tensor::{DType, Result, Tensor};
+
+/// An elementwise operation with a kernel here.
+pub(crate) trait Tiled: Primitive {
+    /// The dtypes of its first operand.
+    const DTYPES: &'static [DType];
+    /// Arithmetic operations per element, roughly: when threads are worth it.
+    const COST: usize = 1;
+    /// The function over a run of elements of operands of these dtypes.
+    fn tile(&self, x: &[DType]) -> Tile;
+}
+
+type TileOf = fn(&dyn Op, &[DType]) -> Option<(Tile, usize)>;
+
+fn tile_of<P: Tiled>(op: &dyn Op, x: &[DType]) -> Option<(Tile, usize)> {
+    let op: &P = op.as_any().downcast_ref()?;
+    P::DTYPES.contains(&x[0]).then(|| (op.tile(x), P::COST))
+}
+
+/// Runs one elementwise operation.
+pub(crate) fn kernel<P: Tiled>(
+    op: &P,
+    cpu: &CpuBackend,
+    x: &mut [Operand<'_>],
+    y: &[Aval],
+    out: &mut Out<'_>,
+) -> Result<Outs<Tensor>> {
+    let dtypes: SmallVec<[DType; 3]> = x.iter().map(|x| x.dtype()).collect();
+    let tile = op.tile(&dtypes);
+    // SAFETY: every element of the one output is written.
+    unsafe {
+        with_outputs(y, out, |to| {
+            let reads: SmallVec<[_; 3]> = x.iter().map(|x| x.read()).collect();
+            let mut inputs: SmallVec<[Input<'_>; 3]> = SmallVec::new();
+            for r in &reads {
+                inputs.push(Input { ptr: r.host_byte_ptr()?, size: r.dtype().size(), strides: r.strides() });
+            }
+            let output =
+                Output { ptr: to[0].ptr(), size: y[0].dtype.size(), strides: to[0].strides(), step: 0 };
+            // SAFETY: the shape rule gave all operands the shape of the output, the views are within their
+            // buffers, and the output is new or borrowed mutably, so it overlaps no input.
+            map(cpu.domain(), &y[0].shape, (tile, std::ptr::null(), P::COST), &inputs, output);
+            Ok(())
+        })
+    }
+}
+
+macro_rules! tiled {
+    ($($T:ident)*) => {
+        /// Lists the elementwise kernels.
+        pub(crate) fn list(table: &mut dyn Kernels) {
+            $(table.on::<CpuBackend, ops::$T>(<ops::$T as Tiled>::DTYPES, kernel);)*
+        }
+
+        fn tiles() -> &'static HashMap<TypeId, TileOf> {
+            static TILES: OnceLock<HashMap<TypeId, TileOf>> = OnceLock::new();
+            TILES.get_or_init(|| HashMap::from([$((TypeId::of::<ops::$T>(), tile_of::<ops::$T> as TileOf),)*]))
+        }
+    };
+}
+tiled! {
+    Exp Expm1 Log Log1p Sin Cos Tan Tanh Sqrt Rsqrt Abs Sign Neg Conj RealPart Imag
+    Add Sub Mul Div Pow Maximum Minimum
+    Compare Select Clamp Cast
+}
+
+/// The tile function of an operation in a chain on operands of these dtypes, and its cost.
+pub(crate) fn tile(op: &dyn Op, x: &[DType]) -> Option<(Tile, usize)> {
+    tiles().get(&op.as_any().type_id()).and_then(|f| f(op, x))
+}
+
+/// `y[i] = f(x[i])`.
+///
+/// # Safety
+/// As for a [`Tile`] with one operand of type `A` and a result of type `R`.
+#[inline(always)]
+pub(super) unsafe fn apply1<A: Copy, R>(x: &[*const u8], y: *mut u8, n: usize, f: impl Fn(A) -> R) {
+    let (x, y) = (x[0].cast::<A>(), y.cast::<R>());
+    crate::loops::simd::vectorized(
+        n,
+        #[inline(always)]
+        || {
+            for i in 0..n {
+                // SAFETY: the caller's.
+                unsafe { y.add(i).write(f(*x.add(i))) }
+            }
+        },
+    );
+}
+
+/// `y[i] = f(a[i], b[i])`.
+///
+/// # Safety
+/// As for a [`Tile`] with two operands of types `A` and `B` and a result of type `R`.
+#[inline(always)]
+pub(super) unsafe fn apply2<A: Copy, B: Copy, R>(
+    x: &[*const u8],
+    y: *mut u8,
+    n: usize,
+    f: impl Fn(A, B) -> R,
+) {
+    let (a, b, y) = (x[0].cast::<A>(), x[1].cast::<B>(), y.cast::<R>());
+    crate::loops::simd::vectorized(
+        n,
+        #[inline(always)]
+        || {
+            for i in 0..n {
+                // SAFETY: the caller's.
+                unsafe { y.add(i).write(f(*a.add(i), *b.add(i))) }
+            }
+        },
+    );
+}
+
+/// `y[i] = f(a[i], b[i], c[i])`.
+///
+/// # Safety
+/// As for a [`Tile`] with three operands of types `A`, `B` and `B` and a result of type `B`.
+#[inline(always)]
+pub(super) unsafe fn apply3<A: Copy, B: Copy>(
+    x: &[*const u8],
+    y: *mut u8,
+    n: usize,
+    f: impl Fn(A, B, B) -> B,
+) {
+    let (a, b, c, y) = (x[0].cast::<A>(), x[1].cast::<B>(), x[2].cast::<B>(), y.cast::<B>());
+    crate::loops::simd::vectorized(
+        n,
+        #[inline(always)]
+        || {
+            for i in 0..n {
+                // SAFETY: the caller's.
+                unsafe { y.add(i).write(f(*a.add(i), *b.add(i), *c.add(i))) }
+            }
+        },
+    );
+}
+
+/// A dtype outside of an operation's list, which the table does not let through.
+#[cold]
+pub(super) fn unlisted(dtype: DType) -> ! {
+    unreachable!("{dtype} is not among the dtypes this kernel is listed for")
+}

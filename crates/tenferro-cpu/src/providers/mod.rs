@@ -1,0 +1,5 @@
+//! Who multiplies matrices: faer for floating point, plain loops for the rest.
+
+#[cfg(feature = "cpu-faer")]
+pub(crate) mod faer;
+pub(crate) mod naive;

@@ -1,0 +1,234 @@
+//! Kernels over stacks of matrices: axes 0 and 1 are a matrix, every further axis counts matrices.
+//!
+//! An operand is read where it lies, whatever its strides; outputs are new and compact. One matrix may use all
+//! threads; of many, each thread takes some.
+
+use crate::dense::{DenseError, Field, Strided};
+use smallvec::SmallVec;
+use std::sync::Mutex;
+use tenferro_core_ops::{Aval, Extent, ops};
+use tenferro_cpu::{CpuBackend, Par};
+use tenferro_tensor::{DType, Error, Result, Scalar, Tensor, TensorRead, UninitTensor};
+
+/// The element types of dense linear algebra, as tensors hold them.
+pub(crate) trait Element: Field + Scalar<Real = <Self as Field>::Real> {}
+impl<T: Field + Scalar<Real = <T as Field>::Real>> Element for T {}
+
+/// Checks that operand `i` is a stack of matrices and gives the extents of one.
+pub(crate) fn expect_matrix<'a, D: Extent>(op: &'static str, x: &[&'a Aval<D>], i: usize) -> Result<[&'a D; 2]> {
+    match &x[i].shape[..] {
+        [m, n, ..] => Ok([m, n]),
+        short => Err(Error::rank(op, "rank of the matrix", short.len(), "at least 2")),
+    }
+}
+
+/// Checks that the matrices of operand `i` are square.
+pub(crate) fn expect_square<D: Extent>(op: &'static str, x: &[&Aval<D>], i: usize) -> Result<()> {
+    let [m, n] = expect_matrix(op, x, i)?;
+    D::equal(op, "matrix", m, n).map_err(|_| Error::shape(op, "matrix", x[i], "a square matrix"))
+}
+
+/// Checks that operands `i` and `j` have the same dtype and batch extents.
+pub(crate) fn expect_batch<D: Extent>(op: &'static str, x: &[&Aval<D>], i: usize, j: usize) -> Result<()> {
+    if x[i].dtype != x[j].dtype {
+        return Err(Error::dtype(op, "operands", x[j].dtype, x[i].dtype));
+    }
+    let (a, b) = (&x[i].shape, &x[j].shape);
+    let equal = a.len() == b.len()
+        && a[2..].iter().zip(&b[2..]).all(|(p, q)| D::equal(op, "batch axes", p, q).is_ok());
+    if equal { Ok(()) } else { Err(Error::shape(op, "batch axes", x[j], format_args!("those of {}", x[i]))) }
+}
+
+/// A stack of matrices to be read. Of a stack of vectors, the second axis is left out and has extent 1.
+pub(crate) struct Matrices<T> {
+    first: *const T,
+    rows: isize,
+    columns: isize,
+    extents: SmallVec<[usize; 4]>,
+    strides: SmallVec<[isize; 4]>,
+}
+
+// SAFETY: the elements are borrowed from an operand for as long as its kernel runs, and only read.
+unsafe impl<T: Sync> Send for Matrices<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Matrices<T> {}
+
+impl<T: Scalar> Matrices<T> {
+    /// The matrices of `x`, which has two axes at least.
+    pub(crate) fn new(x: &TensorRead<'_>) -> Result<Self> {
+        Self::after(x, 2)
+    }
+
+    /// The vectors of `x`, which has one axis at least.
+    pub(crate) fn vectors(x: &TensorRead<'_>) -> Result<Self> {
+        Self::after(x, 1)
+    }
+
+    fn after(x: &TensorRead<'_>, axes: usize) -> Result<Self> {
+        let layout = x.layout();
+        let (extents, strides) = (layout.shape(), layout.strides());
+        Ok(Matrices {
+            first: x.host_ptr::<T>()?,
+            rows: strides[0],
+            columns: if axes == 2 { strides[1] } else { 0 },
+            extents: SmallVec::from_slice(&extents[axes..]),
+            strides: SmallVec::from_slice(&strides[axes..]),
+        })
+    }
+
+    /// Matrix `b` in column-major order of the batch axes.
+    pub(crate) fn at(&self, mut b: usize) -> Strided<*const T> {
+        let mut offset = 0;
+        for (&n, &s) in self.extents.iter().zip(&self.strides) {
+            offset += (b % n) as isize * s;
+            b /= n;
+        }
+        Strided { ptr: self.first.wrapping_offset(offset), row: self.rows, col: self.columns }
+    }
+}
+
+/// A new compact stack of arrays of `size` elements each.
+pub(crate) struct Results<T> {
+    tensor: UninitTensor,
+    first: *mut T,
+    size: usize,
+}
+
+// SAFETY: the storage belongs to the tensor; kernels write disjoint arrays of it.
+unsafe impl<T: Send> Send for Results<T> {}
+// SAFETY: as above; only addresses are handed out.
+unsafe impl<T: Send> Sync for Results<T> {}
+
+impl<T: Scalar> Results<T> {
+    /// Of the shape `y`, whose first `axes` axes are one array.
+    pub(crate) fn new(shape: &[usize], axes: usize) -> Result<Self> {
+        let mut tensor = Tensor::uninit(T::DTYPE, shape)?;
+        let first = tensor.as_mut_ptr::<T>();
+        Ok(Results { tensor, first, size: shape[..axes].iter().product() })
+    }
+
+    /// The address of array `b`.
+    pub(crate) fn at(&self, b: usize) -> *mut T {
+        self.first.wrapping_add(b * self.size)
+    }
+
+    /// The tensor.
+    ///
+    /// # Safety
+    /// Every element of every array has been written.
+    pub(crate) unsafe fn finish(self) -> Tensor {
+        // SAFETY: the caller's promise.
+        unsafe { self.tensor.assume_init() }
+    }
+}
+
+/// Copies a matrix into compact memory.
+///
+/// # Safety
+/// `a` has m x n readable elements, `to` room for as many.
+pub(crate) unsafe fn copy_matrix<T: Copy>((m, n): (usize, usize), a: Strided<*const T>, to: *mut T) {
+    for j in 0..n {
+        for i in 0..m {
+            // SAFETY: i < m and j < n.
+            unsafe { *to.add(i + j * m) = *a.ptr.offset(i as isize * a.row + j as isize * a.col) };
+        }
+    }
+}
+
+/// A matrix of the stack could not be handled.
+pub(crate) struct Failure {
+    batch: usize,
+    why: DenseError,
+}
+
+impl Failure {
+    /// The error of `op` on a stack of extents `shape`.
+    #[cold]
+    pub(crate) fn error(self, op: &'static str, shape: &[usize]) -> Error {
+        let mut b = self.batch;
+        let index: Vec<usize> = shape[2..]
+            .iter()
+            .map(|&n| {
+                let i = b % n;
+                b /= n;
+                i
+            })
+            .collect();
+        let of = if index.is_empty() { String::new() } else { format!(" of matrix {index:?}") };
+        match self.why {
+            DenseError::Singular { index } => Error::numeric(
+                op,
+                "singular matrix",
+                format_args!("pivot {index}{of} is zero"),
+                "a matrix with an inverse",
+            ),
+            DenseError::NonFinite { row, col } => Error::numeric(
+                op,
+                "matrix",
+                format_args!("element [{row}, {col}]{of} is not finite"),
+                "finite elements",
+            ),
+        }
+    }
+}
+
+/// Calls `f` for each matrix of a stack. `work` is that of one matrix. The failure is the first one.
+pub(crate) fn for_each(
+    cpu: &CpuBackend,
+    count: usize,
+    work: usize,
+    f: impl Fn(usize, faer::Par) -> Result<(), DenseError> + Send + Sync,
+) -> Result<(), Failure> {
+    cpu.parallel(work.saturating_mul(count), |par| {
+        let inner = match par {
+            Par::Rayon(n) if count < n.get() => faer::Par::Rayon(n),
+            _ => faer::Par::Seq,
+        };
+        if inner != faer::Par::Seq || par == Par::Seq {
+            return (0..count).try_for_each(|b| f(b, inner).map_err(|why| Failure { batch: b, why }));
+        }
+        let first: Mutex<Option<Failure>> = Mutex::new(None);
+        par.for_each_chunk(count, 1, |range| {
+            for b in range {
+                if let Err(why) = f(b, faer::Par::Seq) {
+                    let mut first = first.lock().unwrap_or_else(|e| e.into_inner());
+                    if first.as_ref().is_none_or(|old| b < old.batch) {
+                        *first = Some(Failure { batch: b, why });
+                    }
+                    break;
+                }
+            }
+        });
+        first.into_inner().unwrap_or_else(|e| e.into_inner()).map_or(Ok(()), Err)
+    })
+}
+
+/// Checks that a matrix has no NaN and no infinity.
+///
+/// # Safety
+/// `a` has m x n readable elements.
+pub(crate) unsafe fn expect_finite<T: Field>(
+    (m, n): (usize, usize),
+    a: Strided<*const T>,
+) -> Result<(), DenseError> {
+    for col in 0..n {
+        for row in 0..m {
+            // SAFETY: row < m and col < n.
+            if !unsafe { *a.ptr.offset(row as isize * a.row + col as isize * a.col) }.finite() {
+                return Err(DenseError::NonFinite { row, col });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The number of matrices in a stack of extents `shape`.
+pub(crate) fn count(shape: &[usize]) -> usize {
+    shape[2..].iter().product()
+}
+
+/// The error for a dtype that the kernel was not listed for.
+pub(crate) fn unlisted(op: &'static str, dtype: DType) -> Error {
+    debug_assert!(!ops::FLOATS.contains(&dtype));
+    Error::unsupported(op, dtype, "cpu")
+}

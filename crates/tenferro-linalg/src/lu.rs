@@ -1,0 +1,152 @@
+//! LU factorization with partial pivoting, `P A = L U`.
+//!
+//! Derivative of a square matrix: with `B = L^-1 P dA U^-1`, `dL = L tril(B, -1)` and `dU = triu(B) U`. What a tall
+//! matrix has below the square, and a wide one to its right, follows by substitution. The permutation is
+//! locally constant.
+
+use crate::{
+    batch::{Element, Matrices, Results, count, expect_finite, expect_matrix, for_each, unlisted},
+    dense,
+    matrix::{enlarge, floating, leading},
+    triangular::TriangularSolve,
+};
+use smallvec::{SmallVec, smallvec};
+use tenferro_core_ops::{
+    Aval, Dim, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply_n, apply1, build,
+    ops::{FLOATS, expect},
+};
+use tenferro_cpu::CpuBackend;
+use tenferro_tensor::{DType, Result, Tensor, dispatch_float};
+
+/// The factors of `P A = L U` of an `m x n` matrix. Outputs: L and U in one `m x n` matrix, U on and above its diagonal
+/// and L, whose diagonal is 1, below; and the permutation, an i64 vector: row i of `P A` is row `p[i]` of A.
+/// A singular matrix has factors, too.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct LuFactor {
+    /// Whether the factors only serve to solve systems, whose rule does not differentiate them.
+    pub hint: bool,
+}
+
+impl LuFactor {
+    fn name(&self) -> &'static str {
+        if self.hint { "solve" } else { Self::NAME }
+    }
+}
+
+impl Primitive for LuFactor {
+    const NAME: &'static str = "lu";
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        expect(self.name(), x, 1, FLOATS)?;
+        let [m, _] = expect_matrix(self.name(), x, 0)?;
+        let p = Aval::new(DType::I64, [m].into_iter().chain(&x[0].shape[2..]).cloned());
+        Ok(smallvec![x[0].clone(), p])
+    }
+    fn jvp(&self, _: &[Var], y: &[Var], t: &[Tangent]) -> Outs<Tangent> {
+        let d = t[0].as_ref().filter(|_| !self.hint).map(|da| packed_tangent(&y[0], &permuted(da, &y[1])));
+        smallvec![d, None]
+    }
+    fn saves(&self) -> Saves {
+        Saves::OUTPUTS
+    }
+    fn kernels(table: &mut dyn Kernels) {
+        table.on::<CpuBackend, Self>(FLOATS, |op, cpu, x, y, _| {
+            dispatch_float!(y[0].dtype, T => run::<T>(op, cpu, x, y), else Err(unlisted(op.name(), y[0].dtype)))
+        });
+    }
+}
+
+/// `P x`.
+fn permuted(x: &Var, p: &Var) -> Var {
+    if p.rank() == 1 {
+        return x.index_select(p, 0);
+    }
+    let axes: SmallVec<[usize; 6]> = std::iter::once(0).chain(2..x.rank()).collect();
+    x.gather(&p.broadcast_in_dim(&x.shape(), &axes), 0)
+}
+
+/// The tangent of the packed factors from `P dA`.
+fn packed_tangent(packed: &Var, da: &Var) -> Var {
+    let (m, n) = (packed.extent(0), packed.extent(1));
+    let k = Extent::min(&m, &n);
+    let square = leading(&leading(packed, 0, &k), 1, &k);
+    let left = |b: &Var| {
+        apply1(&TriangularSolve { lower: true, unit_diagonal: true, adjoint: false }, &[&square, b])
+    };
+    let right = |b: &Var| {
+        let op = TriangularSolve { lower: false, unit_diagonal: false, adjoint: true };
+        apply1(&op, &[&square, &b.adjoint()]).adjoint()
+    };
+    let b = right(&left(&leading(&leading(da, 0, &k), 1, &k)));
+    let (strict, upper) = (b.tril(-1), b.triu(0));
+    let dl = &square.tril(-1).matmul(&strict) + &strict;
+    let mut d = dl + upper.matmul(&square.triu(0));
+    if n != k {
+        let beside = |x: &Var| leading(x, 0, &k).slice_axis(1, k.clone(), n.clone());
+        let du = &left(&beside(da)) - &strict.matmul(&beside(packed));
+        // dU = L^-1 (dA - dL U), where L^-1 dL is the strict part of B.
+        d = build::concatenate(&[d, du], 1);
+    }
+    if m != k {
+        let below = |x: &Var| leading(x, 1, &k).slice_axis(0, k.clone(), m.clone());
+        let dl = &right(&below(da)) - &below(packed).matmul(&upper);
+        d = build::concatenate(&[d, enlarge_columns(&dl, &n)], 0);
+    }
+    d
+}
+
+/// Only one of the two blocks beside the square is not empty; the corner that both leave is.
+fn enlarge_columns(x: &Var, n: &Dim) -> Var {
+    if x.extent(1) == *n { x.clone() } else { enlarge(x, &[x.extent(0), n.clone()]) }
+}
+
+fn run<T: Element>(
+    op: &LuFactor,
+    cpu: &CpuBackend,
+    x: &mut [Operand<'_>],
+    y: &[Aval],
+) -> Result<Outs<Tensor>> {
+    let a = x[0].read();
+    let (m, n) = (a.shape()[0], a.shape()[1]);
+    let read = Matrices::<T>::new(&a)?;
+    let packed = Results::<T>::new(&y[0].shape, 2)?;
+    let perm = Results::<i64>::new(&y[1].shape, 1)?;
+    for_each(cpu, count(a.shape()), m * n * m.min(n), |b, par| {
+        let mut p: SmallVec<[i32; 64]> = smallvec![0; m];
+        // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of m n and m
+        // elements.
+        unsafe {
+            expect_finite((m, n), read.at(b))?;
+            dense::lu((m, n), read.at(b), packed.at(b), p.as_mut_ptr(), par);
+            for (i, &p) in p.iter().enumerate() {
+                *perm.at(b).add(i) = p as i64;
+            }
+        }
+        Ok(())
+    })
+    .map_err(|e| e.error(op.name(), a.shape()))?;
+    // SAFETY: every matrix was factored.
+    Ok(unsafe { smallvec![packed.finish(), perm.finish()] })
+}
+
+/// `(p, L, U)` with `A[p, :] = L U`, for an `m x n` matrix with `k = min(m, n)`: p is an i64 vector of length m, L is `m x k`,
+/// lower triangular with diagonal 1, U is `k x n`, upper triangular. Axes from 2 on are batch axes.
+///
+/// # Errors
+/// Fewer than two axes; an element that is NaN or infinite. A singular matrix has factors, but its derivative
+/// is an error.
+pub fn lu(a: &Var) -> (Var, Var, Var) {
+    let y = apply_n(&LuFactor { hint: false }, &[&floating(a)], 2);
+    let (packed, p) = (&y[0], &y[1]);
+    if packed.ok().is_err() {
+        return (p.clone(), packed.clone(), packed.clone());
+    }
+    let (m, n) = (packed.extent(0), packed.extent(1));
+    let k = Extent::min(&m, &n);
+    let below = leading(packed, 1, &k).tril(-1);
+    let mut one = build::eye(packed.dtype(), &k);
+    if m != k {
+        one = enlarge(&one, &[m, k.clone()]);
+    }
+    (p.clone(), &below + &one.batch_like(&below), leading(packed, 0, &k).triu(0))
+}
+

@@ -1,0 +1,151 @@
+//! Linear systems, `A X = B`.
+//!
+//! A is factored once; the derivative, which is a system with A or its adjoint, uses the same factors:
+//! `dX = A^-1 (dB - dA X)`. The factors are operands beside A that no rule differentiates, so the rule holds to any
+//! order.
+
+use crate::{
+    batch::{
+        Element, Matrices, Results, copy_matrix, count, expect_batch, expect_matrix, expect_square, for_each,
+        unlisted,
+    },
+    dense::{self, Strided, Transpose},
+    lu::LuFactor,
+    matrix::floating,
+};
+use smallvec::{SmallVec, smallvec};
+use tenferro_core_ops::{
+    Arg, Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, align_batch, apply_n, apply1,
+    ops::{DotGeneral, FLOATS, expect},
+};
+use tenferro_cpu::CpuBackend;
+use tenferro_tensor::{DType, Error, Result, Tensor, dispatch_float};
+
+/// `X = A^-1 B`, or `A^-H B` if `adjoint`. Inputs: A, the two outputs of [`LuFactor`] on A, B.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct LuSolve {
+    /// Whether the system is that of the adjoint.
+    pub adjoint: bool,
+}
+
+impl LuSolve {
+    /// The cotangent of A from that of B, `g`: with `op(A) dX = dB - op(dA) X`, it is `-g X^H`, or its adjoint.
+    fn pulled_to_matrix(&self, g: &Var, x: &Var) -> Var {
+        let (a, b) = if self.adjoint { (x, g) } else { (g, x) };
+        let batch: SmallVec<[usize; 6]> = (2..a.rank()).collect();
+        let outer = DotGeneral {
+            lhs_contract: smallvec![1],
+            rhs_contract: smallvec![1],
+            lhs_batch: batch.clone(),
+            rhs_batch: batch,
+            conj_lhs: false,
+            conj_rhs: a.dtype().is_complex(),
+        };
+        -&apply1(&outer, &[a, b])
+    }
+}
+
+impl Primitive for LuSolve {
+    const NAME: &'static str = "solve";
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        expect(Self::NAME, x, 4, FLOATS)?;
+        expect_square(Self::NAME, x, 0)?;
+        let [rows, _] = expect_matrix(Self::NAME, x, 3)?;
+        D::equal(Self::NAME, "rows of the right-hand side", rows, &x[0].shape[0])?;
+        expect_batch(Self::NAME, x, 0, 1)?;
+        expect_batch(Self::NAME, x, 0, 3)?;
+        Ok(smallvec![x[3].clone()])
+    }
+    fn jvp(&self, x: &[Var], y: &[Var], t: &[Tangent]) -> Outs<Tangent> {
+        let moved = t[0].as_ref().map(|da| {
+            let da = if self.adjoint { da.adjoint() } else { da.clone() };
+            -&da.matmul(&y[0])
+        });
+        let db = match (moved, &t[3]) {
+            (Some(a), Some(b)) => Some(b + &a),
+            (a, b) => a.or_else(|| b.clone()),
+        };
+        smallvec![db.map(|db| apply1(self, &[&x[0], &x[1], &x[2], &db]))]
+    }
+    fn transpose(&self, ct: &[Tangent], x: &[Arg]) -> Outs<Tangent> {
+        let adjoint = LuSolve { adjoint: !self.adjoint };
+        let [a, packed, p] = [0, 1, 2].map(|i| x[i].known());
+        smallvec![None, None, None, ct[0].as_ref().map(|ct| apply1(&adjoint, &[&a, &packed, &p, ct]))]
+    }
+    fn vjp(&self, ct: &[Tangent], x: &[Var], y: &[Var], need: &[bool]) -> Option<Outs<Tangent>> {
+        let adjoint = LuSolve { adjoint: !self.adjoint };
+        let g = apply1(&adjoint, &[&x[0], &x[1], &x[2], ct[0].as_ref()?]);
+        let da = need[0].then(|| self.pulled_to_matrix(&g, &y[0]));
+        Some(smallvec![da, None, None, need[3].then_some(g)])
+    }
+    fn saves(&self) -> Saves {
+        Saves::ALL
+    }
+    fn kernels(table: &mut dyn Kernels) {
+        table.on::<CpuBackend, Self>(FLOATS, |op, cpu, x, y, _| {
+            dispatch_float!(y[0].dtype, T => run::<T>(op, cpu, x, y), else Err(unlisted(Self::NAME, y[0].dtype)))
+        });
+    }
+}
+
+fn run<T: Element>(
+    op: &LuSolve,
+    cpu: &CpuBackend,
+    x: &mut [Operand<'_>],
+    y: &[Aval],
+) -> Result<Outs<Tensor>> {
+    let [packed, p, b] = [1, 2, 3].map(|i| x[i].read());
+    let (n, nrhs) = (b.shape()[0], b.shape()[1]);
+    let (factors, right) = (Matrices::<T>::new(&packed)?, Matrices::<T>::new(&b)?);
+    let perm = Matrices::<i64>::vectors(&p)?;
+    let solution = Results::<T>::new(&y[0].shape, 2)?;
+    let transpose = if op.adjoint { Transpose::ConjTrans } else { Transpose::No };
+    for_each(cpu, count(b.shape()), 2 * n * n * nrhs, |i, par| {
+        let (f, p) = (factors.at(i), perm.at(i));
+        // SAFETY: matrices i of the operands are readable and fit each other; the solution is new memory of
+        // n nrhs elements. `compact` outlives its use.
+        unsafe {
+            let p: SmallVec<[i32; 64]> = (0..n).map(|k| *p.ptr.offset(k as isize * p.row) as i32).collect();
+            copy_matrix((n, nrhs), right.at(i), solution.at(i));
+            let x = Strided { ptr: solution.at(i), row: 1, col: n as isize };
+            let mut compact = Vec::new();
+            let f = if f.row == 1 && f.col == n as isize {
+                f.ptr
+            } else {
+                compact.resize(n * n, <T as dense::Field>::ZERO);
+                copy_matrix((n, n), f, compact.as_mut_ptr());
+                compact.as_ptr()
+            };
+            dense::solve_lu((n, nrhs), f, p.as_ptr(), transpose, x, par)
+        }
+    })
+    .map_err(|e| e.error(LuSolve::NAME, packed.shape()))?;
+    // SAFETY: every system was solved.
+    Ok(smallvec![unsafe { solution.finish() }])
+}
+
+/// The solution of `A X = B` for a square A. If `b` has one axis, it is a vector, and so is the solution; else its first
+/// two axes are a matrix of right-hand sides. Axes from 2 on are batch axes, aligned there: a missing one, or
+/// one of extent 1, is repeated. Dtypes are promoted.
+///
+/// # Errors
+/// A matrix that is not square, or singular (elimination met a pivot that is exactly zero), or has an element
+/// that is NaN or infinite; a number of rows that does not fit.
+pub fn solve(a: &Var, b: &Var) -> Var {
+    Var::from(try_solve(a, b))
+}
+
+fn try_solve(a: &Var, b: &Var) -> Result<Var> {
+    let vector = b.ok()?.rank() == 1;
+    let b = if vector { b.expand_dims(&[1]) } else { b.clone() };
+    if a.ok()?.rank() < 2 || b.rank() < 2 {
+        let rank = a.rank().min(b.rank());
+        return Err(Error::rank(LuSolve::NAME, "rank of an operand", rank, "at least 2 (1 for a vector b)"));
+    }
+    let dtype = DType::promote(DType::promote(a.dtype(), b.dtype()), DType::F32);
+    let (a, b) = align_batch(LuSolve::NAME, &floating(a).convert(dtype), &floating(&b).convert(dtype))?;
+    let factors = apply_n(&LuFactor { hint: true }, &[&a.detach()], 2);
+    factors[0].ok()?;
+    let x = apply1(&LuSolve { adjoint: false }, &[&a, &factors[0], &factors[1], &b]);
+    Ok(if vector && x.rank() == 2 { x.squeeze(&[1]) } else { x })
+}

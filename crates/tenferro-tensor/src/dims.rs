@@ -1,0 +1,44 @@
+//! Extents, strides and the like: one small number an axis, inline up to rank 6.
+//!
+//! Views are made by the million, so copying these is worth more care than `SmallVec`'s general paths
+//! take: up to rank 6 it is a few moves, without calls or loops of unknown length.
+
+use smallvec::SmallVec;
+
+/// One number an axis.
+pub(crate) type Dims<T> = SmallVec<[T; INLINE]>;
+
+/// Up to this rank nothing is allocated.
+pub(crate) const INLINE: usize = 6;
+
+/// A copy.
+#[inline]
+pub(crate) fn copy<T: Copy>(dims: &Dims<T>) -> Dims<T> {
+    if dims.spilled() {
+        return SmallVec::from_slice(dims);
+    }
+    // SAFETY: an inline vector owns no memory, and its elements are `Copy`, so its bits are another one.
+    unsafe { std::ptr::read(dims) }
+}
+
+/// The numbers of a slice.
+#[inline]
+pub(crate) fn from_slice<T: Copy + Default>(dims: &[T]) -> Dims<T> {
+    from_fn(dims.len(), |axis| dims[axis])
+}
+
+/// The number `f(axis)` for each axis in turn.
+#[inline]
+pub(crate) fn from_fn<T: Copy + Default>(rank: usize, mut f: impl FnMut(usize) -> T) -> Dims<T> {
+    if rank > INLINE {
+        return (0..rank).map(f).collect();
+    }
+    let mut inline = [T::default(); INLINE];
+    for (axis, slot) in inline.iter_mut().enumerate() {
+        if axis == rank {
+            break;
+        }
+        *slot = f(axis);
+    }
+    SmallVec::from_buf_and_len(inline, rank)
+}
