@@ -11,8 +11,8 @@ use tenferro_cpu::{CpuBackend, Par};
 use tenferro_tensor::{DType, Error, Result, Scalar, Tensor, TensorRead, UninitTensor};
 
 /// The element types of dense linear algebra, as tensors hold them.
-pub(crate) trait Element: Field + Scalar<Real = <Self as Field>::Real> {}
-impl<T: Field + Scalar<Real = <T as Field>::Real>> Element for T {}
+pub(crate) trait Element: Field<Real: Scalar> + Scalar {}
+impl<T: Field<Real: Scalar> + Scalar> Element for T {}
 
 /// Checks that operand `i` is a stack of matrices and gives the extents of one.
 pub(crate) fn expect_matrix<'a, D: Extent>(op: &'static str, x: &[&'a Aval<D>], i: usize) -> Result<[&'a D; 2]> {

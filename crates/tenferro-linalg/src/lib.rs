@@ -10,6 +10,7 @@ mod matrix;
 mod solve;
 mod stop_gradient;
 mod svd;
+mod truncate;
 mod triangular;
 
 pub use lu::LuFactor;
@@ -17,6 +18,7 @@ pub use solve::LuSolve;
 pub use stop_gradient::StopGradient;
 pub use svd::{Gaps, Svd};
 pub use triangular::TriangularSolve;
+pub use truncate::{Limits, Rank, Truncation};
 
 /// The operations as functions of values of any tier's kind, for rules and other crates.
 pub mod ops {
@@ -25,5 +27,6 @@ pub mod ops {
         solve::solve,
         stop_gradient::stop_gradient,
         svd::{svd, svd_full, svdvals},
+        truncate::svd_truncated,
     };
 }

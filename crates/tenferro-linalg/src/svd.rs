@@ -22,11 +22,11 @@ use crate::{
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
-    Aval, Dim, Extent, Fresh, Kernels, Operand, Out, Outs, Primitive, Saves, Tangent, Var, apply_n,
+    Aval, Dim, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply_n,
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
-use tenferro_tensor::{DType, Result, Scalar, Tensor, dispatch_float, dispatch_real};
+use tenferro_tensor::{DType, Result, Tensor, dispatch_float, dispatch_real};
 
 /// The factors of `A = U diag(s) Vh` of an `m x n` matrix with `k = min(m, n)`: U is `m x k`, s has length k, is
 /// real, non-negative and descending, Vh is `k x n`. If `full`, U is `m x m` and Vh `n x n`, both unitary.
@@ -116,7 +116,7 @@ fn run<T: Element>(op: &Svd, cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]
     let vectors = if op.full { Vectors::Full } else { Vectors::Thin };
     let read = Matrices::<T>::new(&a)?;
     let u = Results::<T>::new(&y[0].shape, 2)?;
-    let s = Results::<<T as Scalar>::Real>::new(&y[1].shape, 1)?;
+    let s = Results::<<T as Field>::Real>::new(&y[1].shape, 1)?;
     let vh = Results::<T>::new(&y[2].shape, 2)?;
     for_each(cpu, matrices, 20 * m * n * m.min(n), |b, par| {
         // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of the sizes

@@ -89,13 +89,14 @@ pub struct BackendFailure {
 
 macro_rules! mismatches {
     ($($(#[$doc:meta])* $variant:ident $constructor:ident;)*) => {
-        /// A failure of any crate of the stack; see the [module](self) for its form.
+        /// A failure of any crate of the stack: the variant is its kind, the payload says what and where.
         ///
         /// ```
         /// use tenferro_tensor::{Error, TypedTensor};
         /// let error = TypedTensor::<f64>::from_vec_col_major([2, 2], vec![1.0]).unwrap_err();
         /// assert!(matches!(error, Error::Shape(_)));
-        /// assert_eq!(error.to_string(), "from_vec_col_major: number of elements: got 1, expected 4 for shape [2, 2]");
+        /// let message = "from_vec_col_major: number of elements: got 1, expected 4 for shape [2, 2]";
+        /// assert_eq!(error.to_string(), message);
         /// ```
         #[derive(Clone, Debug, thiserror::Error)]
         #[non_exhaustive]

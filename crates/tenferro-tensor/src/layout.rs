@@ -1,8 +1,10 @@
 //! Where the elements of a view lie in its owner: shape, signed strides and offset.
 //!
 //! Element `(i0, i1, ..)` is at `offset + i0 * strides[0] + i1 * strides[1] + ..`, in elements. Every
-//! method here costs O(rank) and validates its arguments. Invariant: an operation on a layout that
-//! stays inside a buffer gives a layout that stays inside it; an empty layout has offset 0.
+//! method here costs O(rank) and validates its arguments. A layout alone touches no memory, so its sums
+//! may wrap; [`fits`](Layout::fits), which decides whether a tensor takes it, computes without wrapping.
+//! Invariant: an operation on a layout that stays inside a buffer gives a layout that stays inside it; an
+//! empty layout has offset 0.
 
 use smallvec::SmallVec;
 
@@ -39,7 +41,8 @@ impl Clone for Layout {
 }
 
 impl Layout {
-    /// Column-major, without gaps, from offset 0.
+    /// Column-major, without gaps, from offset 0. A shape too large for memory gives a layout that no
+    /// tensor takes.
     #[inline]
     pub fn contiguous(shape: &[usize]) -> Self {
         let mut stride = 1_isize;
@@ -60,18 +63,27 @@ impl Layout {
         if shape.len() != strides.len() {
             return Err(Error::rank(op, "number of strides", strides.len(), shape.len()));
         }
-        let len = checked_len(op, shape)?;
-        let mut ends = (offset as i128, offset as i128);
-        for (&extent, &stride) in shape.iter().zip(strides) {
-            let reach = (extent as i128 - 1).saturating_mul(stride as i128);
-            let end = if reach < 0 { &mut ends.0 } else { &mut ends.1 };
-            *end = end.saturating_add(reach);
-        }
-        if len > 0 && (ends.0 < 0 || ends.1 > isize::MAX as i128) {
-            let got = format!("{} to {}", ends.0, ends.1);
+        checked_len(op, shape)?;
+        let layout = Layout { shape: shape.into(), strides: dims::from_slice(strides), offset }.settled();
+        let (min, max) = layout.ends();
+        if min < 0 || max > isize::MAX as i128 {
+            let got = format!("{min} to {max}");
             return Err(Error::overflow(op, "offsets", got, "offsets in 0..=isize::MAX"));
         }
-        Ok(Layout { shape: shape.into(), strides: dims::from_slice(strides), offset }.settled())
+        Ok(layout)
+    }
+
+    /// The smallest and the greatest offset of an element, whatever the numbers; the offset when empty.
+    fn ends(&self) -> (i128, i128) {
+        let (mut min, mut max) = (self.offset as i128, self.offset as i128);
+        if !self.is_empty() {
+            for (&extent, &stride) in self.shape.iter().zip(&self.strides) {
+                let reach = (extent as i128 - 1) * stride as i128;
+                let end = if reach < 0 { &mut min } else { &mut max };
+                *end = end.saturating_add(reach);
+            }
+        }
+        (min, max)
     }
 
     /// The extents.
@@ -129,25 +141,15 @@ impl Layout {
     /// The smallest and the greatest offset of an element; `(offset, offset)` when there is none.
     #[inline]
     pub fn span(&self) -> (usize, usize) {
-        let (mut min, mut max) = (self.offset, self.offset);
-        if self.is_empty() {
-            return (min, max);
-        }
-        for (&extent, &stride) in self.shape.iter().zip(&self.strides) {
-            let reach = (extent - 1).wrapping_mul(stride.unsigned_abs());
-            if stride < 0 {
-                min -= reach;
-            } else {
-                max += reach;
-            }
-        }
-        (min, max)
+        let (min, max) = self.ends();
+        (min.max(0) as usize, usize::try_from(max).unwrap_or(usize::MAX))
     }
 
     /// Every element fits in a buffer of `len` elements.
     #[inline]
     pub fn fits(&self, len: usize) -> bool {
-        self.is_empty() || self.span().1 < len
+        let (min, max) = self.ends();
+        self.is_empty() || (min >= 0 && max < len as i128)
     }
 
     /// Two indices never share an element. Conservative: `false` when unsure.
@@ -183,7 +185,7 @@ impl Layout {
             if i >= extent {
                 return None;
             }
-            offset += i as isize * stride;
+            offset = offset.wrapping_add((i as isize).wrapping_mul(stride));
         }
         Some(offset as usize)
     }
@@ -255,7 +257,7 @@ impl Layout {
         for &axis in axes {
             let last = self.shape[axis].saturating_sub(1) as isize;
             if !self.is_empty() {
-                result.offset = (result.offset as isize + last * self.strides[axis]) as usize;
+                result.offset = result.offset.wrapping_add_signed(last.wrapping_mul(self.strides[axis]));
             }
             result.strides[axis] = self.strides[axis].wrapping_neg();
         }
@@ -308,7 +310,7 @@ impl Layout {
         let mut runs: SmallVec<[(usize, isize); 6]> = SmallVec::new();
         for (&extent, &stride) in self.shape.iter().zip(&self.strides).filter(|&(&e, _)| e > 1) {
             match runs.last_mut() {
-                Some((run, step)) if stride == *step * *run as isize => *run *= extent,
+                Some((run, step)) if stride == step.wrapping_mul(*run as isize) => *run *= extent,
                 _ => runs.push((extent, stride)),
             }
         }
@@ -356,7 +358,8 @@ impl Layout {
         }
         let mut result = self.clone();
         if !self.is_empty() {
-            result.offset = (self.offset as isize + index as isize * self.strides[axis]) as usize;
+            let reach = (index as isize).wrapping_mul(self.strides[axis]);
+            result.offset = self.offset.wrapping_add_signed(reach);
         }
         result.shape.0.remove(axis);
         result.strides.remove(axis);

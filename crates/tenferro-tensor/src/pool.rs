@@ -9,7 +9,8 @@
 //!
 //! What is counted where: the bytes held from the system are counted whenever they change, that is on
 //! the slow path only; hits, misses and cached bytes of small buffers are counted per thread and summed
-//! by [`stats`]. Each tensor's own description is a buffer of 128 bytes too, outside the limit. Vectors given by the user are not the pool's and not counted.
+//! by [`stats`]. Each tensor's own description is a buffer of 128 bytes too, which the limit never refuses.
+//! Vectors given by the user are not the pool's and not counted.
 //!
 //! ```
 //! use tenferro_tensor::{Tensor, DType, pool};
@@ -87,7 +88,7 @@ pub(crate) fn alloc(op: &'static str, bytes: usize) -> Result<(NonNull<u8>, u8)>
     alloc_slow(op, bytes, LIMIT.load(Relaxed))
 }
 
-/// Takes a small buffer for a tensor's own description: outside the limit, and without a failure to
+/// Takes a small buffer for a tensor's own description: never refused by the limit, and without a failure to
 /// handle, as any other small allocation of a program.
 #[inline]
 pub(crate) fn alloc_small(bytes: usize) -> NonNull<u8> {
@@ -128,6 +129,9 @@ fn alloc_slow(op: &'static str, bytes: usize, limit: usize) -> Result<(NonNull<u
         && let Some(block) = shared().pop(class)
     {
         return Ok((block, class));
+    }
+    if bytes <= SMALL {
+        let _ = THREAD.try_with(ThreadCache::register);
     }
     let size = class_bytes(class);
     if reserve(size, limit).is_err() {
@@ -368,13 +372,21 @@ impl ThreadCache {
     /// turning this buffer away: what fills them may be of sizes that are not used any more).
     #[cold]
     fn make_room(&self) -> bool {
-        if self.room.replace(THREAD_CACHE) == 0 {
-            lock(&REGISTRY).threads.push(CountersRef(NonNull::from(&self.counters)));
-            self.trims.set(TRIMS.load(Relaxed));
+        if self.register() {
             return true;
         }
         self.flush();
         false
+    }
+
+    /// Enters the registry, at the first use that is slow anyway; `true` if it was not in it.
+    fn register(&self) -> bool {
+        let new = self.room.replace(THREAD_CACHE) == 0;
+        if new {
+            lock(&REGISTRY).threads.push(CountersRef(NonNull::from(&self.counters)));
+            self.trims.set(TRIMS.load(Relaxed));
+        }
+        new
     }
 
     /// Gives every buffer back to the system.

@@ -107,7 +107,7 @@ impl<T: 'static> dyn BackendStorage<T> {
         self
     }
 
-    /// [`as_any`](Self::as_any), mutably.
+    /// For a backend to downcast to its own storage, to write.
     pub fn as_any_mut(&mut self) -> &mut dyn Any {
         self
     }

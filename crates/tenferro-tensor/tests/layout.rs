@@ -1,7 +1,7 @@
 //! Layouts against the definition: element `i` of the result is a stated element of the input.
 
 use proptest::prelude::*;
-use tenferro_tensor::{Error, Layout, TypedTensor, s};
+use tenferro_tensor::{Error, Layout, TensorView, TypedTensor, s};
 
 /// Every index of a shape, axis 0 fastest.
 fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
@@ -50,7 +50,10 @@ proptest! {
     }
 
     #[test]
-    fn slice_takes_every_step_from_its_end(layout in layouts(), step in prop_oneof![-4_isize..0, 1_isize..5]) {
+    fn slice_takes_every_step_from_its_end(
+        layout in layouts(),
+        step in prop_oneof![-4_isize..0, 1_isize..5],
+    ) {
         for axis in 0..layout.rank() {
             let extent = layout.shape()[axis];
             for start in 0..=extent {
@@ -198,6 +201,20 @@ fn empty_layouts_with_extents_whose_product_overflows_work() {
     assert!(part.reshape("t", &[7, 0]).unwrap().is_some());
     assert_eq!(part.diagonal("t", 0, 2).unwrap().len(), 0);
     assert!(part.fits(0) && part.is_injective());
+}
+
+#[test]
+fn a_shape_whose_product_wraps_to_one_fits_nowhere() {
+    // 3 * 0xAAAA_AAAA_AAAA_AAAB = 2^65 + 1, which is 1 in 64 bits.
+    let wrapped = Layout::contiguous(&[3, 0xAAAA_AAAA_AAAA_AAAB]);
+    assert!(!wrapped.fits(1) && !wrapped.fits(usize::MAX));
+    let one = TypedTensor::<f64>::zeros([1]).unwrap().into_tensor();
+    assert!(TensorView::new(&one, wrapped.clone()).is_err());
+    let turned = wrapped.transpose("t", &[1, 0]).unwrap().reverse("t", &[0, 1]).unwrap();
+    assert!(TensorView::new(&one, turned.clone()).is_err());
+    assert!(TensorView::new(&one, turned.index_axis("t", 0, 1).unwrap()).is_err());
+    let signed = Layout::contiguous(&[1 << 63, 2, 5]);
+    assert!(TensorView::new(&one, signed).is_err());
 }
 
 #[test]

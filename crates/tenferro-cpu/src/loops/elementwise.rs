@@ -380,8 +380,7 @@ struct Scratch<const N: usize>([u8; N]);
 fn plan(shape: &[usize], inputs: &[Input], outputs: &[Output]) -> LoopPlan {
     let strides = || outputs.iter().map(|y| y.strides).chain(inputs.iter().map(|x| x.strides));
     if strides().all(|s| s.is_none_or(|s| is_compact(shape, s))) {
-        let unit: PerOperand<&[isize]> = strides().map(|_| &[1isize][..]).collect();
-        return LoopPlan::new(&[shape.iter().product()], &unit);
+        return LoopPlan::one_axis(outputs.len() + inputs.len(), shape.iter().product(), 1);
     }
     let compact: SmallVec<[isize; 8]> = shape
         .iter()

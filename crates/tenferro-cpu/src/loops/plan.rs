@@ -59,6 +59,9 @@ impl LoopPlan {
     pub(crate) fn new(shape: &[usize], operands: &[&[isize]]) -> LoopPlan {
         let count = operands.len();
         debug_assert!(count > 0 && operands.iter().all(|s| s.len() == shape.len()));
+        if operands.iter().all(|s| is_compact(shape, s)) {
+            return LoopPlan::one_axis(count, shape.iter().product(), 1);
+        }
         let mut plan = LoopPlan {
             operands: count,
             extents: SmallVec::from_elem(0, shape.len()),
@@ -73,7 +76,7 @@ impl LoopPlan {
                 continue;
             }
             if extent == 0 {
-                return LoopPlan::empty(count);
+                return LoopPlan::one_axis(count, 0, 0);
             }
             let (head, tail) = strides.split_at_mut(rank * count);
             let this = &mut tail[..count];
@@ -105,13 +108,12 @@ impl LoopPlan {
         plan
     }
 
-    /// The plan that visits nothing.
-    #[cold]
-    fn empty(operands: usize) -> LoopPlan {
+    /// The plan of one axis with the same stride in all operands.
+    pub(crate) fn one_axis(operands: usize, extent: usize, stride: isize) -> LoopPlan {
         LoopPlan {
             operands,
-            extents: SmallVec::from_elem(0, 1),
-            strides: SmallVec::from_elem(0, operands),
+            extents: SmallVec::from_elem(extent, 1),
+            strides: SmallVec::from_elem(stride, operands),
             start: SmallVec::from_elem(0, operands),
         }
     }
@@ -423,8 +425,8 @@ mod tests {
 
     #[test]
     fn unit_and_empty_shapes_have_plans() {
-        assert_eq!(extents(&[], &[&[]]), []);
-        assert_eq!(extents(&[1; 30], &[&[7; 30]]), []);
+        assert_eq!(extents(&[], &[&[]]), [1]);
+        assert_eq!(extents(&[1; 30], &[&[7; 30]]), [1]);
         assert_eq!(LoopPlan::new(&[3, 0, 2], &[&[1, 3, 0]]).len(), 0);
         assert_eq!(LoopPlan::new(&[3, 0, 2], &[&[1, 3, 0]]).tiling(64, true).tiles(), 0);
     }

@@ -63,8 +63,8 @@ pub(crate) unsafe fn reduce<R: Reducer>(
     (y, y_strides): (*mut R::Acc, &[isize]),
 ) {
     if let Some([inner, terms, outer]) = adjacent(shape, reduced, x_strides, y_strides)
-        && terms <= ROWS
-        && inner * terms * outer <= SMALL
+        && terms <= if inner == 1 { BLOCK } else { ROWS }
+        && (1..=SMALL).contains(&(inner * terms * outer))
     {
         for o in 0..outer {
             // SAFETY: `x` is dense with the extents inner, terms and outer, `y` with inner and outer.
@@ -399,25 +399,29 @@ unsafe fn add_rows<R: Reducer>(r: R, acc: &mut [R::Acc], x: *const R::In, x0: is
         n,
         #[inline(always)]
         move || {
-            let dense = x0 == 1;
-            let mut i = 0;
-            // Four rows at a time, so that accumulators are loaded and stored less often.
-            while i + 4 <= rows as isize && dense {
-                // SAFETY: the caller vouches for n elements from each of these.
-                let x = [0, 1, 2, 3].map(|j| unsafe { std::slice::from_raw_parts(x.offset((i + j) * s), n) });
-                for k in 0..n {
-                    acc[k] = x.iter().fold(
-                        acc[k],
-                        #[inline(always)]
-                        |a, x| r.add(a, x[k]),
-                    );
-                }
-                i += 4;
-            }
-            for i in i..rows as isize {
+            if x0 != 1 {
                 for (k, acc) in acc.iter_mut().enumerate() {
+                    let x = x.wrapping_offset(k as isize * x0);
                     // SAFETY: the caller's.
-                    *acc = r.add(*acc, unsafe { *x.offset(k as isize * x0 + i * s) });
+                    *acc = (0..rows as isize).fold(*acc, |acc, i| r.add(acc, unsafe { *x.offset(i * s) }));
+                }
+                return;
+            }
+            let row = |i: isize| {
+                // SAFETY: the caller vouches for n elements of each row.
+                unsafe { std::slice::from_raw_parts(x.wrapping_offset(i * s), n) }
+            };
+            let whole = (rows - rows % 4) as isize;
+            // Four rows at a time, so that accumulators are loaded and stored less often.
+            for i in (0..whole).step_by(4) {
+                let (x0, x1, x2, x3) = (row(i), row(i + 1), row(i + 2), row(i + 3));
+                for k in 0..n {
+                    acc[k] = r.add(r.add(r.add(r.add(acc[k], x0[k]), x1[k]), x2[k]), x3[k]);
+                }
+            }
+            for i in whole..rows as isize {
+                for (acc, &x) in acc.iter_mut().zip(row(i)) {
+                    *acc = r.add(*acc, x);
                 }
             }
         },
@@ -454,21 +458,26 @@ unsafe fn dense<R: Reducer, const L: usize>(
         n0,
         #[inline(always)]
         move || {
-            let mut lanes = [r.init(); L];
+            // Every index below is a constant, so that the accumulators stay in registers.
+            let (mut lanes, mut few, mut last) = ([r.init(); L], [r.init(); 4], r.init());
             for j in 0..n1 as isize {
                 // SAFETY: the caller vouches for the rows.
                 let row = unsafe { std::slice::from_raw_parts(x.offset(j * s1), n0) };
                 let (blocks, rest) = row.as_chunks::<L>();
                 for block in blocks {
-                    for (lane, &x) in lanes.iter_mut().zip(block) {
-                        *lane = r.add(*lane, x);
+                    for k in 0..L {
+                        lanes[k] = r.add(lanes[k], block[k]);
                     }
                 }
-                for (lane, &x) in lanes.iter_mut().zip(rest) {
-                    *lane = r.add(*lane, x);
+                let (blocks, rest) = rest.as_chunks::<4>();
+                for block in blocks {
+                    for k in 0..4 {
+                        few[k] = r.add(few[k], block[k]);
+                    }
                 }
+                last = rest.iter().fold(last, |last, &x| r.add(last, x));
             }
-            halve(r, lanes)
+            r.merge(halve(r, lanes), r.merge(halve(r, few), last))
         },
     )
 }
@@ -476,15 +485,19 @@ unsafe fn dense<R: Reducer, const L: usize>(
 /// [`run`] for short or scattered rows.
 #[inline(always)]
 unsafe fn scattered<R: Reducer>(r: R, x: *const R::In, s: [isize; 2], [n0, n1]: [usize; 2]) -> R::Acc {
-    let mut lanes = [r.init(); 4];
+    let (mut lanes, mut last) = ([r.init(); 4], r.init());
+    let whole = (n0 - n0 % 4) as isize;
     for j in 0..n1 as isize {
-        for i in 0..n0 as isize {
-            let lane = &mut lanes[i as usize % 4];
-            // SAFETY: the caller's.
-            *lane = r.add(*lane, unsafe { *x.offset(i * s[0] + j * s[1]) });
+        // SAFETY: the caller's.
+        let at = |i: isize| unsafe { *x.offset(i * s[0] + j * s[1]) };
+        for i in (0..whole).step_by(4) {
+            for k in 0..4 {
+                lanes[k] = r.add(lanes[k], at(i + k as isize));
+            }
         }
+        last = (whole..n0 as isize).fold(last, |last, i| r.add(last, at(i)));
     }
-    halve(r, lanes)
+    r.merge(halve(r, lanes), last)
 }
 
 /// Merges pairwise; `L` is a power of two.

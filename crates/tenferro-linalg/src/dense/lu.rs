@@ -18,7 +18,7 @@ pub struct Lu {
 }
 
 /// Columns below which a panel is factored by plain loops.
-const LEAF: usize = 16;
+const LEAF: usize = 8;
 
 /// P A = L U of an m x n matrix: `packed` (m x n, column-major) receives U on and above the diagonal and the
 /// unit lower L below it, `perm` (length m) the permutation: row i of P A is row `perm[i]` of A.

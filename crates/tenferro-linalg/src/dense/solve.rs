@@ -47,7 +47,7 @@ pub unsafe fn triangular_solve<T: Field>(
     }
     // SAFETY: the caller's promise.
     unsafe {
-        if b.row == 1 && (nrhs == 1 || n <= SMALL && n * nrhs <= 48) {
+        if b.row == 1 && (nrhs == 1 || n * nrhs <= 25) {
             vectorised(|| {
                 for j in 0..nrhs {
                     let b = std::slice::from_raw_parts_mut(b.ptr.offset(j as isize * b.col), n);

@@ -21,8 +21,8 @@ pub enum Vectors {
     Full,
 }
 
-/// Largest min(m, n) for which Jacobi beats faer.
-const JACOBI: usize = 12;
+/// Largest min(m, n) for which Jacobi beats faer, for real and for complex elements.
+const JACOBI: [usize; 2] = [8, 6];
 
 /// Largest number of elements for which the one-vector loops of Jacobi's QR beat faer's blocks.
 const JACOBI_ELEMENTS: usize = 1024;
@@ -68,9 +68,8 @@ pub unsafe fn svd<T: Field>(
             return Ok(());
         }
         let job = Job { m, n, a, largest, u, s, vh, full: vectors == Vectors::Full };
-        let small = m.min(n) <= JACOBI && m * n <= JACOBI_ELEMENTS;
+        let small = m.min(n) <= JACOBI[usize::from(T::COMPLEX)] && m * n <= JACOBI_ELEMENTS;
         if small || !(job.by_faer(true, par) || job.by_faer(false, par)) {
-            if m.min(n) > JACOBI {eprintln!("FALLBACK {m} {n} {}", std::any::type_name::<T>());}
             job.by_jacobi();
         }
     }

@@ -64,6 +64,8 @@ pub(super) struct Lowered {
     pub(super) constants: Vec<Value>,
     pub(super) instructions: Vec<Instruction>,
     pub(super) outputs: Vec<Output>,
+    /// Values whose slots are emptied after the outputs have been taken.
+    pub(super) at_end: Vec<u32>,
     /// Number of values.
     pub(super) values: usize,
     /// Number of the first value that has a slot.
@@ -142,37 +144,36 @@ pub(super) fn lower(graph: Graph, env: Env, backend: &dyn Backend) -> Result<Low
     }
     for k in (0..instructions.len()).rev() {
         let i = &mut instructions[k];
-        let mut use_at = |v: u32| {
+        let now = k as u32;
+        let mark = |last: &mut [u32], v: u32, at: u32| {
             if last[v as usize] == NEVER {
-                last[v as usize] = k as u32;
-                true
-            } else {
-                last[v as usize] == k as u32
+                last[v as usize] = at;
             }
         };
-        let mut dead = SmallVec::new();
-        for v in i.y..i.y + i.outputs {
-            if use_at(v) {
-                dead.push(v);
-            }
-        }
+        (i.y..i.y + i.outputs).for_each(|v| mark(&mut last, v, now));
+        // A view that was copied lives as long as the views of it.
+        let until = if matches!(i.step, Step::View) { last[i.y as usize] } else { now };
         for at in 0..i.x.len() {
             let v = i.x[at].value;
             let r = root[v as usize];
-            let ends = use_at(v) & use_at(r);
+            mark(&mut last, v, until);
+            mark(&mut last, r, now);
             let shared = |(b, a): (usize, &Arg)| b != at && root[a.value as usize] == r;
-            i.x[at].last = ends && !i.x.iter().enumerate().any(shared);
-            for v in [v, r] {
-                if last[v as usize] == k as u32 && v >= first_slot && !dead.contains(&v) {
-                    dead.push(v);
-                }
-            }
+            i.x[at].last = last[v as usize] == now
+                && last[r as usize] == now
+                && !i.x.iter().enumerate().any(shared);
         }
-        i.dead = dead;
+    }
+    let mut at_end = Vec::new();
+    for v in first_slot..values {
+        match last[v as usize] {
+            AT_END => at_end.push(v),
+            k => instructions[k as usize].dead.push(v),
+        }
     }
     let axes = axes(&inputs);
     let values = values as usize;
-    Ok(Lowered { inputs, axes, constants, instructions, outputs, values, first_slot, env, graph })
+    Ok(Lowered { inputs, axes, constants, instructions, outputs, at_end, values, first_slot, env, graph })
 }
 
 /// The axes of the inputs, those that bind a symbol before those that are checked with its value.

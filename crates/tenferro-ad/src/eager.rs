@@ -1,0 +1,235 @@
+//! Derivatives of eager tensors: by their tape, or as transforms of functions.
+
+use crate::traced::{differentiable, fits};
+use tenferro_core_ops::{Now, Var, backward, or_zero, unit_cotangent, vjp_present, with_backend};
+use tenferro_runtime::{EagerRuntime, EagerTensor, Result, tier::Recorded};
+
+/// Reverse mode on the tape of an eager tensor.
+///
+/// ```
+/// use tenferro_ad::EagerTensorAdExt;
+/// use tenferro_cpu::CpuBackend;
+/// use tenferro_runtime::EagerRuntime;
+///
+/// let runtime = EagerRuntime::new(&CpuBackend::new());
+/// let x = runtime.from_vec_col_major([3], vec![1.0, 2.0, 3.0])?.requires_grad()?;
+/// (&x * &x)?.reduce_sum(None)?.backward()?;
+/// assert_eq!(x.grad().unwrap().to_tensor()?.as_slice::<f64>()?, [2.0, 4.0, 6.0]);
+/// # tenferro_runtime::Result::Ok(())
+/// ```
+pub trait EagerTensorAdExt: Sized {
+    /// Adds the gradient of this real scalar to every leaf it depends on.
+    ///
+    /// # Errors
+    /// If this is not one real number, or an operation on the way has no derivative; then no gradient is changed.
+    fn backward(&self) -> Result<()>;
+
+    /// Adds the cotangents for the cotangent `ct` of this value to every leaf it depends on.
+    ///
+    /// # Errors
+    /// If `ct` does not have the dtype and shape of this value, or an operation on the way has no derivative; then
+    /// no gradient is changed.
+    fn backward_with(&self, ct: &Self) -> Result<()>;
+
+    /// The gradient collected by this leaf so far.
+    fn grad(&self) -> Option<Self>;
+
+    /// Forgets the gradient of this leaf.
+    fn clear_grad(&self);
+
+    /// The gradients of this real scalar with respect to `wrt`, which any values on its tape may be; zero where
+    /// it does not depend on them. With `create_graph` the gradients are on the tape themselves, so that they can
+    /// be differentiated.
+    ///
+    /// # Errors
+    /// As [`backward`](Self::backward).
+    fn gradients(&self, wrt: &[&Self], create_graph: bool) -> Result<Vec<Self>>;
+
+    /// As [`gradients`](Self::gradients), for the cotangent `ct` of a value of any shape.
+    ///
+    /// # Errors
+    /// As [`backward_with`](Self::backward_with).
+    fn cotangents(&self, ct: &Self, wrt: &[&Self], create_graph: bool) -> Result<Vec<Self>>;
+}
+
+impl EagerTensorAdExt for EagerTensor {
+    fn backward(&self) -> Result<()> {
+        within(self, || backward(self.var(), unit_cotangent("backward", self.var())?, false))
+    }
+
+    fn backward_with(&self, ct: &Self) -> Result<()> {
+        fits("backward_with", "cotangent", ct.var(), self.var())?;
+        within(self, || backward(self.var(), ct.var().detach(), false))
+    }
+
+    fn grad(&self) -> Option<Self> {
+        let gradient = node(self.var())?.gradient()?;
+        self.runtime().wrap(gradient).ok()
+    }
+
+    fn clear_grad(&self) {
+        if let Some(n) = node(self.var()) {
+            n.clear_gradient();
+        }
+    }
+
+    fn gradients(&self, wrt: &[&Self], create_graph: bool) -> Result<Vec<Self>> {
+        let ct = self.runtime().run(|| unit_cotangent("gradients", self.var()).into())?;
+        self.cotangents(&ct, wrt, create_graph)
+    }
+
+    fn cotangents(&self, ct: &Self, wrt: &[&Self], create_graph: bool) -> Result<Vec<Self>> {
+        fits("cotangents", "cotangent", ct.var(), self.var())?;
+        let vars: Vec<&Var> = wrt.iter().map(|w| w.var()).collect();
+        vars.iter().try_for_each(|w| differentiable("cotangents", w))?;
+        within(self, || {
+            let found = vjp_present(&[(self.var(), ct.var().clone())], &vars, create_graph)?;
+            found.into_iter().zip(&vars).map(|(g, w)| self.runtime().wrap(or_zero(g, w))).collect()
+        })
+    }
+}
+
+fn node(v: &Var) -> Option<&tenferro_core_ops::Node> {
+    match v {
+        Var::Now(n) => Now::node(n).map(|(n, _)| &**n),
+        _ => None,
+    }
+}
+
+fn within<R>(x: &EagerTensor, f: impl FnOnce() -> R) -> R {
+    with_backend(&**x.runtime().backend(), f)
+}
+
+/// Derivatives of functions of eager tensors. The function is called once, on leaves made of the arguments.
+///
+/// ```
+/// use tenferro_ad::EagerRuntimeAdExt;
+/// use tenferro_cpu::CpuBackend;
+/// use tenferro_runtime::{EagerRuntime, EagerTensor, Result};
+///
+/// let runtime = EagerRuntime::new(&CpuBackend::new());
+/// let cubes = |x: &EagerTensor| -> Result<EagerTensor> { (&(x * x)? * x)?.reduce_sum(None) };
+/// let x = runtime.from_vec_col_major([2], vec![1.0, 2.0])?;
+/// let v = runtime.from_vec_col_major([2], vec![1.0, -1.0])?;
+/// assert_eq!(runtime.grad(cubes, &x)?.to_tensor()?.as_slice::<f64>()?, [3.0, 12.0]);
+/// assert_eq!(runtime.jvp(cubes, &x, &v)?.1.item::<f64>()?, -9.0);
+/// assert_eq!(runtime.hvp(cubes, &x, &v)?.to_tensor()?.as_slice::<f64>()?, [6.0, -12.0]);
+/// # tenferro_runtime::Result::Ok(())
+/// ```
+pub trait EagerRuntimeAdExt {
+    /// The gradient of the real scalar `f(x)`.
+    ///
+    /// # Errors
+    /// What `f` reports; if `f(x)` is not one real number; an operation without a derivative.
+    fn grad(
+        &self,
+        f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
+        x: &EagerTensor,
+    ) -> Result<EagerTensor>;
+
+    /// The real scalar `f(x)` and its gradient.
+    ///
+    /// # Errors
+    /// As [`grad`](Self::grad).
+    fn value_and_grad(
+        &self,
+        f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
+        x: &EagerTensor,
+    ) -> Result<(EagerTensor, EagerTensor)>;
+
+    /// `f(x)` and the cotangent `J^H ct` of `x`.
+    ///
+    /// # Errors
+    /// As [`grad`](Self::grad); if `ct` does not have the dtype and shape of `f(x)`.
+    fn vjp(
+        &self,
+        f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
+        x: &EagerTensor,
+        ct: &EagerTensor,
+    ) -> Result<(EagerTensor, EagerTensor)>;
+
+    /// `f(x)` and its tangent `J t`.
+    ///
+    /// # Errors
+    /// As [`grad`](Self::grad); if `t` does not have the dtype and shape of `x`.
+    fn jvp(
+        &self,
+        f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
+        x: &EagerTensor,
+        t: &EagerTensor,
+    ) -> Result<(EagerTensor, EagerTensor)>;
+
+    /// The product of the Hessian of the real scalar `f(x)` with `v`.
+    ///
+    /// # Errors
+    /// As [`grad`](Self::grad); if `v` does not have the dtype and shape of `x`.
+    fn hvp(
+        &self,
+        f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
+        x: &EagerTensor,
+        v: &EagerTensor,
+    ) -> Result<EagerTensor>;
+}
+
+impl EagerRuntimeAdExt for EagerRuntime {
+    fn grad(
+        &self,
+        f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
+        x: &EagerTensor,
+    ) -> Result<EagerTensor> {
+        Ok(self.value_and_grad(f, x)?.1)
+    }
+
+    fn value_and_grad(
+        &self,
+        f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
+        x: &EagerTensor,
+    ) -> Result<(EagerTensor, EagerTensor)> {
+        let x = x.requires_grad()?;
+        let y = f(&x)?;
+        let g = y.gradients(&[&x], false)?.remove(0);
+        Ok((y.detach(), g))
+    }
+
+    fn vjp(
+        &self,
+        f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
+        x: &EagerTensor,
+        ct: &EagerTensor,
+    ) -> Result<(EagerTensor, EagerTensor)> {
+        let x = x.requires_grad()?;
+        let y = f(&x)?;
+        let g = y.cotangents(ct, &[&x], false)?.remove(0);
+        Ok((y.detach(), g))
+    }
+
+    // The map from a cotangent u to J^H u is linear, and its transpose is J: one more reverse sweep through the
+    // first one, which nothing has to be saved for beyond what reverse mode saves anyway.
+    fn jvp(
+        &self,
+        f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
+        x: &EagerTensor,
+        t: &EagerTensor,
+    ) -> Result<(EagerTensor, EagerTensor)> {
+        fits("jvp", "tangent", t.var(), x.var())?;
+        let x = x.requires_grad()?;
+        let y = f(&x)?;
+        let u = self.run(|| or_zero(None, y.var()))?.requires_grad()?;
+        let pulled = y.cotangents(&u, &[&x], true)?.remove(0);
+        let dy = pulled.cotangents(t, &[&u], false)?.remove(0);
+        Ok((y.detach(), dy))
+    }
+
+    fn hvp(
+        &self,
+        f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
+        x: &EagerTensor,
+        v: &EagerTensor,
+    ) -> Result<EagerTensor> {
+        fits("hvp", "vector", v.var(), x.var())?;
+        let x = x.requires_grad()?;
+        let g = f(&x)?.gradients(&[&x], true)?.remove(0);
+        // The Hessian is symmetric, so its transpose times v is what is wanted.
+        Ok(g.cotangents(v, &[&x], false)?.remove(0))
+    }
+}

@@ -1,0 +1,96 @@
+//! What a program keeps between runs: its bound form per backend, and states that no run is using.
+//!
+//! A backend is told apart by its type, its address and its placement. That is sound whatever happens to the handle:
+//! the type decides which kernels can be called, the placement where constants are. A clone of a handle at another
+//! address binds again, and a handle that takes the address of one that is gone runs the kernels bound for that one.
+
+use super::{
+    bind::bind,
+    graph::Graph,
+    lower::{Lowered, lower},
+    run::State,
+};
+use std::{
+    any::{Any, TypeId},
+    sync::{Arc, Mutex, PoisonError},
+};
+use tenferro_core_ops::Backend;
+use tenferro_tensor::{Placement, Result};
+
+/// Most bound forms and idle states that are kept.
+const MOST: usize = 64;
+
+#[derive(Clone, PartialEq)]
+struct Key {
+    kind: TypeId,
+    address: usize,
+    placement: Placement,
+}
+
+impl Key {
+    fn is(&self, backend: &dyn Backend) -> bool {
+        self.address == address(backend)
+            && self.kind == (backend as &dyn Any).type_id()
+            && self.placement == *backend.placement()
+    }
+}
+
+fn address(backend: &dyn Backend) -> usize {
+    std::ptr::from_ref(backend).cast::<()>().addr()
+}
+
+/// A state and which backend it is for.
+pub(super) struct Idle {
+    key: Arc<Key>,
+    pub(super) state: State,
+}
+
+#[derive(Default)]
+struct Kept {
+    idle: Vec<Box<Idle>>,
+    bound: Vec<(Arc<Key>, Arc<Lowered>)>,
+}
+
+#[derive(Default)]
+pub(super) struct Pool(Mutex<Kept>);
+
+impl Pool {
+    /// A state for `backend`; the lock is not held while one is made.
+    pub(super) fn take(&self, graph: &Graph, backend: &dyn Backend) -> Result<Box<Idle>> {
+        let known = {
+            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(k) = kept.idle.iter().rposition(|i| i.key.is(backend)) {
+                return Ok(kept.idle.swap_remove(k));
+            }
+            kept.bound.iter().find(|(key, _)| key.is(backend)).cloned()
+        };
+        let (key, bound) = match known {
+            Some(known) => known,
+            None => self.bind(graph, backend)?,
+        };
+        Ok(Box::new(Idle { key, state: State::new(bound) }))
+    }
+
+    #[cold]
+    fn bind(&self, graph: &Graph, backend: &dyn Backend) -> Result<(Arc<Key>, Arc<Lowered>)> {
+        let (kind, placement) = ((backend as &dyn Any).type_id(), backend.placement().clone());
+        let key = Arc::new(Key { kind, address: address(backend), placement });
+        let (bound, env) = bind(graph, backend)?;
+        let bound = (key, Arc::new(lower(bound, env, backend)?));
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.bound.len() == MOST {
+            kept.bound.remove(0);
+        }
+        kept.bound.push(bound.clone());
+        Ok(bound)
+    }
+
+    /// Gives back a state after a run that succeeded.
+    pub(super) fn give(&self, idle: Box<Idle>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.idle.len() == MOST {
+            kept.idle.remove(0);
+        }
+        kept.idle.push(idle);
+    }
+}

@@ -1,0 +1,91 @@
+//! What callers can get wrong.
+
+use super::*;
+use tenferro_tensor::Error;
+
+fn fails(p: &Program, x: &[&Tensor]) -> (Error, String) {
+    let e = p.run(&mut CpuBackend::with_threads(1), x).unwrap_err();
+    let s = e.to_string();
+    (e, s)
+}
+
+#[test]
+fn inputs_that_do_not_fit_are_named() {
+    let (x, y) = (f64s([sym("n"), 2.into()]), f64s([sym("n").add(&Dim::Lit(1))]));
+    let p = Program::new(&[x.clone(), y.clone()], &[x.reduce_sum(None) + y.reduce_sum(None)]).unwrap();
+    let (a, b) = (numbers(&[3, 2]), numbers(&[4]));
+    let (e, s) = fails(&p, &[&a]);
+    assert!(matches!(e, Error::Argument(_)) && s.contains("got 1, expected 2"), "{s}");
+    let (e, s) = fails(&p, &[&a, &Tensor::zeros(DType::F32, [4]).unwrap()]);
+    assert!(matches!(e, Error::DType(_)) && s.contains("input 1"), "{s}");
+    let (e, s) = fails(&p, &[&b, &b]);
+    assert!(matches!(e, Error::Rank(_)) && s.contains("input 0"), "{s}");
+    let (e, s) = fails(&p, &[&numbers(&[3, 5]), &b]);
+    assert!(matches!(e, Error::Shape(_)) && s.contains("axis 1 of input 0: got 5, expected 2"), "{s}");
+    let (e, s) = fails(&p, &[&a, &numbers(&[3])]);
+    assert!(matches!(e, Error::Guard(_)) && s.contains("axis 0 of input 1: got 3, expected 4"), "{s}");
+    assert!(p.run(&mut CpuBackend::with_threads(1), &[&a, &b]).is_ok());
+}
+
+#[test]
+fn one_symbol_is_one_extent() {
+    let (x, y) = (f64s([sym("n")]), f64s([sym("n")]));
+    let p = Program::new(&[x.clone(), y.clone()], &[&x + &y]).unwrap();
+    let (e, s) = fails(&p, &[&numbers(&[3]), &numbers(&[4])]);
+    assert!(matches!(e, Error::Guard(_)), "{s}");
+    assert!(s.contains("input 1: got 4, expected 3, the extent of axis 0 of input 0"), "{s}");
+}
+
+#[test]
+fn a_guard_names_both_extents_and_the_call_and_the_program_stays_usable() {
+    let (x, y) = (f64s([sym("n")]), f64s([sym("m")]));
+    let p = Program::new(&[x.clone(), y.clone()], &[(&x * 2.0) + &y]).unwrap();
+    let mut cpu = CpuBackend::with_threads(1);
+    for _ in 0..2 {
+        assert!(p.run(&mut cpu, &[&numbers(&[3]), &numbers(&[3])]).is_ok());
+        let e = p.run(&mut cpu, &[&numbers(&[3]), &numbers(&[4])]).unwrap_err();
+        let s = e.to_string();
+        assert!(matches!(e, Error::Guard(_)), "{s}");
+        assert!(s.contains("3") && s.contains("4") && s.contains("= add(") && s.contains("f64[m]"), "{s}");
+    }
+}
+
+#[test]
+fn a_kernel_that_fails_midway_leaves_the_program_usable() {
+    let x = f64s([sym("n")]);
+    let k = apply1(&Leading, &[&x]);
+    let p = Program::new(&[x.clone()], &[&next_of(&k) + &x]).unwrap();
+    let mut cpu = CpuBackend::with_threads(1);
+    for _ in 0..2 {
+        let good = p.run(&mut cpu, &[&tensor(&[2], &[1.0, 2.0])]).unwrap();
+        assert_eq!(good[0].as_slice::<f64>().unwrap(), [3.0, 5.0]);
+        assert!(p.run(&mut cpu, &[&tensor(&[2], &[1.0, -2.0])]).is_err());
+    }
+}
+
+#[test]
+fn compiling_names_what_is_missing() {
+    let (x, y) = (f64s([sym("n")]), f64s([sym("n")]));
+    let e = Program::new(&[x.clone()], &[&x + &y]).unwrap_err();
+    assert!(matches!(e, Error::UnknownInput(_)) && e.to_string().contains("f64[n]"), "{e}");
+    assert!(matches!(Program::new(&[x.clone(), x.clone()], &[x.clone()]), Err(Error::Argument(_))));
+    assert!(matches!(Program::new(&[x.exp()], &[x.exp()]), Err(Error::Argument(_))));
+    let bad = &f64s([2.into()]) + &f64s([3.into()]);
+    assert!(matches!(Program::from_outputs(&[bad]), Err(Error::Shape(_))));
+}
+
+#[test]
+fn an_operation_without_kernel_or_decomposition_is_unsupported() {
+    #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+    struct Nowhere;
+    impl Primitive for Nowhere {
+        const NAME: &'static str = "nowhere";
+        fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+            Ok(smallvec![x[0].clone()])
+        }
+    }
+    let x = f64s([sym("n")]);
+    let p = Program::new(&[x.clone()], &[apply1(&Nowhere, &[&x])]).unwrap();
+    let (e, s) = fails(&p, &[&numbers(&[1])]);
+    assert!(matches!(e, Error::Unsupported(_)) && s.contains("nowhere"), "{s}");
+}

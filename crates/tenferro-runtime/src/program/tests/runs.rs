@@ -1,0 +1,221 @@
+//! Running programs.
+
+use super::*;
+use tenferro_core_ops::{Atom, constant};
+use tenferro_tensor::Value;
+
+#[test]
+fn one_program_runs_at_any_extents() {
+    let (n, m) = (sym("n"), sym("m"));
+    let (a, x) = (f64s([n.clone(), m.clone()]), f64s([m.clone(), 1.into()]));
+    let y = a.matmul(&x).tanh().reshape(std::slice::from_ref(&n)) * 2.0;
+    let total = &y + &a.reduce_sum(Some(&[1]));
+    let p = Program::new(&[a, x], &[total]).unwrap();
+    for (n, m) in [(2, 3), (5, 1), (2, 3), (2, 3), (0, 4), (3, 0)] {
+        let (at, xt) = (numbers(&[n, m]), numbers(&[m, 1]));
+        let (av, xv) = (at.as_slice::<f64>().unwrap(), xt.as_slice::<f64>().unwrap());
+        let got = run(&p, &[&at, &xt]);
+        for i in 0..n {
+            let dot: f64 = (0..m).map(|j| av[i + n * j] * xv[j]).sum();
+            let sum: f64 = (0..m).map(|j| av[i + n * j]).sum();
+            assert!((got[0][i] - (2.0 * dot.tanh() + sum)).abs() < 1e-14);
+        }
+        assert_eq!(got[0].len(), n);
+    }
+}
+
+#[test]
+fn extents_found_by_a_kernel_reach_later_calls() {
+    let x = f64s([sym("n")]);
+    let y = apply1(&Leading, &[&x]);
+    let k = y.extent(0);
+    assert!(matches!(k.as_atom(), Some(Atom::Data { .. })));
+    let z = &(&y + 1.0) * &y;
+    let square = y.reshape(&[k.clone(), 1.into()]).broadcast_in_dim(&[k.clone(), k], &[0, 1]);
+    let p = Program::new(&[x], &[z, square]).unwrap();
+    let mut cpu = CpuBackend::with_threads(1);
+    for (data, k) in [([1.0, 2.0, -1.0], 2), ([1.0, -2.0, 1.0], 1), ([3.0, 2.0, 1.0], 3), ([-1.0, 2.0, 1.0], 0)] {
+        for _ in 0..2 {
+            let y = p.run(&mut cpu, &[&tensor(&[3], &data)]).unwrap();
+            assert_eq!((y[0].shape(), y[1].shape()), (&[k][..], &[k, k][..]));
+            let want: Vec<f64> = data[..k].iter().map(|v| (v + 1.0) * v).collect();
+            assert_eq!(y[0].as_slice::<f64>().unwrap(), want);
+        }
+    }
+}
+
+#[test]
+fn an_extent_keeps_the_call_that_decides_it() {
+    let x = f64s([sym("n")]);
+    let y = apply1(&Leading, &[&x]);
+    let p = Program::new(&[x], &[y.like(1.0)]).unwrap();
+    assert_eq!(run(&p, &[&tensor(&[3], &[1.0, 2.0, -1.0])]), [[1.0, 1.0]]);
+    let n = f64s([sym("n")]);
+    let e = Program::from_outputs(&[n.like(1.0)]).unwrap_err();
+    assert!(e.to_string().contains("extent: got n"), "{e}");
+}
+
+#[test]
+fn calls_without_a_kernel_are_expanded() {
+    let x = f64s([sym("n")]);
+    let y = apply1(&Softplus, &[&x]) + apply1(&Softplus, &[&x.exp()]);
+    let p = Program::new(&[x], &[y]).unwrap();
+    let want = |v: f64| v.exp().ln_1p() + v.exp().exp().ln_1p();
+    let got = run(&p, &[&tensor(&[2], &[0.5, -1.0])]);
+    assert!((got[0][0] - want(0.5)).abs() < 1e-14 && (got[0][1] - want(-1.0)).abs() < 1e-14);
+}
+
+#[test]
+fn an_expanded_call_passes_its_extents_on() {
+    let x = f64s([sym("n")]);
+    let y = apply1(&LeadingNext, &[&x]);
+    let p = Program::new(&[x], &[&y.like(1.0) + &y]).unwrap();
+    assert_eq!(run(&p, &[&tensor(&[3], &[1.0, 2.0, -1.0])]), [[3.0, 4.0]]);
+}
+
+#[test]
+fn calls_a_backend_cannot_fuse_run_alone() {
+    let x = f64s([sym("n")]);
+    let y = (apply1(&Twice, &[&(&x + 1.0)]) * 3.0).sqrt();
+    let p = Program::new(&[x], &[y]).unwrap();
+    assert_eq!(run(&p, &[&tensor(&[2], &[0.5, 5.0])]), [[3.0, 6.0]]);
+}
+
+#[test]
+fn constants_fold_once_per_backend() {
+    let c = constant(Value::new(tensor(&[2], &[1.0, 2.0])));
+    let x = f64s([2.into()]);
+    let p = Program::new(std::slice::from_ref(&x), &[&next_of(&next_of(&c)) + &x]).unwrap();
+    let mut cpu = CpuBackend::with_threads(1);
+    RUNS.set(0);
+    for _ in 0..3 {
+        let y = p.run(&mut cpu, &[&tensor(&[2], &[10.0, 20.0])]).unwrap();
+        assert_eq!(y[0].as_slice::<f64>().unwrap(), [13.0, 24.0]);
+    }
+    assert_eq!(RUNS.get(), 2);
+    let mut other = CpuBackend::with_threads(2);
+    p.run(&mut other, &[&tensor(&[2], &[10.0, 20.0])]).unwrap();
+    assert_eq!(RUNS.get(), 4);
+}
+
+#[test]
+fn an_extent_decided_by_constants_is_known() {
+    let c = constant(Value::new(tensor(&[3], &[1.0, 2.0, -1.0])));
+    let y = apply1(&Leading, &[&c]);
+    let x = f64s([y.extent(0)]);
+    let p = Program::new(&[x.clone()], &[&x + &y]).unwrap();
+    assert_eq!(run(&p, &[&tensor(&[2], &[1.0, 1.0])]), [[2.0, 3.0]]);
+}
+
+#[test]
+fn a_dead_buffer_is_taken() {
+    let x = f64s([sym("n")]);
+    let a = next_of(&x);
+    let b = next_of(&a);
+    let c = next_of(&b.reshape(&[sym("n"), 1.into()]));
+    let d = next_of(&c);
+    let p = Program::new(&[x], &[b.clone(), d]).unwrap();
+    let mut cpu = CpuBackend::with_threads(1);
+    let x = numbers(&[4]);
+    for _ in 0..2 {
+        REUSED.set(0);
+        let y = p.run(&mut cpu, &[&x]).unwrap();
+        // a into b and c into d; x belongs to the caller and b is an output.
+        assert_eq!(REUSED.get(), 2);
+        let off = |t: &Tensor, by: f64| {
+            let t = t.as_slice::<f64>().unwrap().to_vec();
+            t.iter().zip(x.as_slice::<f64>().unwrap()).all(|(a, b)| (a - b - by).abs() < 1e-12)
+        };
+        assert!(off(&y[0], 2.0) && off(&y[1], 4.0) && off(&x, 0.0));
+    }
+}
+
+#[test]
+fn a_buffer_is_not_taken_while_a_view_of_it_is_read() {
+    let x = f64s([2.into(), 3.into()]);
+    let a = next_of(&x);
+    let t = a.transpose(&[1, 0]);
+    let b = next_of(&a);
+    // reshaping a transpose copies it
+    let r = t.reshape(&[6.into()]);
+    let c = next_of(&r);
+    let p = Program::new(&[x], &[b, c, r, t.clone(), a.clone(), t]).unwrap();
+    let mut cpu = CpuBackend::with_threads(1);
+    for _ in 0..2 {
+        let y = p.run(&mut cpu, &[&tensor(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])]).unwrap();
+        let v: Vec<&[f64]> = y.iter().map(|t| t.as_slice().unwrap()).collect();
+        let (a, t) = ([2.0, 3.0, 4.0, 5.0, 6.0, 7.0], [2.0, 4.0, 6.0, 3.0, 5.0, 7.0]);
+        assert_eq!(v[0], a.map(|v| v + 1.0));
+        assert_eq!(v[1], t.map(|v| v + 1.0));
+        assert_eq!([v[2], v[3], v[4], v[5]], [&t, &t, &a, &t]);
+        assert!(y.iter().all(Tensor::is_unique));
+        assert_eq!((y[2].shape(), y[3].shape()), (&[6][..], &[3, 2][..]));
+    }
+}
+
+#[test]
+fn a_view_that_was_copied_lives_as_long_as_views_of_it() {
+    let x = f64s([sym("n"), sym("m")]);
+    let flat = next_of(&x).transpose(&[1, 0]).reshape(&[sym("n").mul(&sym("m"))]);
+    let back = flat.reverse(&[0]);
+    let p = Program::new(&[x], &[next_of(&back), back.slice_axis(0, 0, 1)]).unwrap();
+    for (n, m) in [(2, 2), (1, 3), (3, 1), (2, 2)] {
+        let x = numbers(&[n, m]);
+        let v = x.as_slice::<f64>().unwrap();
+        let mut want: Vec<f64> = (0..n).flat_map(|i| (0..m).map(move |j| v[i + n * j] + 1.0)).collect();
+        want.reverse();
+        let y = run(&p, &[&x]);
+        assert_eq!(y[1], want[..1]);
+        assert_eq!(y[0], want.iter().map(|v| v + 1.0).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn outputs_are_buffers_of_their_own() {
+    let x = f64s([2.into()]);
+    let c = constant(Value::new(tensor(&[2], &[7.0, 8.0])));
+    let y = next_of(&x);
+    let p = Program::new(&[x.clone()], &[x.clone(), y.clone(), y, c.clone(), x, c]).unwrap();
+    let out = p.run(&mut CpuBackend::with_threads(1), &[&tensor(&[2], &[1.0, 2.0])]).unwrap();
+    assert!(out.iter().all(Tensor::is_unique));
+    let v: Vec<&[f64]> = out.iter().map(|t| t.as_slice().unwrap()).collect();
+    assert_eq!(v, [[1.0, 2.0], [2.0, 3.0], [2.0, 3.0], [7.0, 8.0], [1.0, 2.0], [7.0, 8.0]]);
+}
+
+#[test]
+fn runs_overlap() {
+    let x = f64s([sym("n")]);
+    let y = (0..8).fold(x.clone(), |y, _| next_of(&(&y * 0.5).tanh()));
+    let p = Program::new(&[x], &[y]).unwrap();
+    let cpu = CpuBackend::with_threads(1);
+    let want: Vec<Vec<f64>> = (1..6).map(|n| run(&p, &[&numbers(&[n])]).remove(0)).collect();
+    std::thread::scope(|s| {
+        for t in 0..4 {
+            let (p, cpu, want) = (&p, &cpu, &want);
+            s.spawn(move || {
+                for k in 0..200 {
+                    let n = 1 + (t + k) % 5;
+                    let y = p.run_on(cpu, &[&numbers(&[n])]).unwrap();
+                    assert_eq!(y[0].as_slice::<f64>().unwrap(), want[n - 1]);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_million_calls_deep() {
+    const DEPTH: usize = 1_000_000;
+    let x = f64s([1.into()]);
+    let y = (0..DEPTH).fold(x.clone(), |y, k| if k % 2 == 0 { &y + &x } else { y.reverse(&[0]) });
+    let p = Program::new(&[x], &[y]).unwrap();
+    assert_eq!(run(&p, &[&tensor(&[1], &[2.0])]), [[2.0 + (DEPTH / 2) as f64 * 2.0]]);
+}
+
+#[test]
+fn programs_without_inputs_run() {
+    let y = constant(Value::new(tensor(&[2], &[3.0, 4.0])));
+    let p = Program::from_outputs(&[(&y * &y).reduce_sum(None)]).unwrap();
+    assert_eq!(run(&p, &[]), [[25.0]]);
+    assert!(run(&Program::new(&[], &[]).unwrap(), &[]).is_empty());
+}

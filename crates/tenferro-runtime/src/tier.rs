@@ -1,0 +1,117 @@
+//! What the four tiers of tensors have in common: each lifts itself to a [`Var`], and a result is lowered back.
+//!
+//! Eager and traced tensors carry what they need to run or record ([`Recorded`]); typed and dynamic tensors are
+//! given a backend with each call ([`Direct`]). Every method of every tier is a row of
+//! [`surfaces!`](crate::surfaces) over these two traits.
+
+use smallvec::SmallVec;
+use tenferro_core_ops::{Now, Outs, Var, into_tensor, with_backend};
+use tenferro_tensor::{Error, Rank, Tensor, TypedTensor, Value};
+
+pub use tenferro_core_ops::Target;
+pub use tenferro_tensor::{Result, Scalar};
+
+/// An eager or traced tensor.
+pub trait Recorded: Clone {
+    /// This tensor as the value rules compute with.
+    fn var(&self) -> &Var;
+
+    /// Applies `f` where this tensor and `others` live and wraps the results.
+    ///
+    /// # Errors
+    /// What `f` reports in its results, and tensors that do not live together.
+    fn apply(&self, others: &[&Self], f: impl FnOnce() -> Outs<Var>) -> Result<SmallVec<[Self; 1]>>;
+}
+
+/// A typed or dynamic tensor, which is given a backend with each call.
+pub trait Direct {
+    /// This tensor as the value rules compute with. Nothing is copied.
+    fn lift(&self) -> Var;
+}
+
+impl Direct for Tensor {
+    fn lift(&self) -> Var {
+        Var::Now(Now::new(Value::new(self.share())))
+    }
+}
+
+impl<T: Scalar, R: Rank> Direct for TypedTensor<T, R> {
+    fn lift(&self) -> Var {
+        self.as_tensor().lift()
+    }
+}
+
+/// The next result of a call. An error in place of several results is the first and only one, and was
+/// reported before this is called.
+///
+/// # Errors
+/// If there is none.
+pub fn next<X>(results: &mut impl Iterator<Item = X>) -> Result<X> {
+    results.next().ok_or_else(|| Error::runtime_state("surfaces", "an operation gave fewer results than its row names"))
+}
+
+/// As [`next`], as a typed tensor.
+///
+/// # Errors
+/// Also if it has another dtype.
+pub fn next_typed<X: Lower>(op: &'static str, results: &mut impl Iterator<Item = Tensor>) -> Result<X> {
+    X::lower(op, next(results)?)
+}
+
+/// A typed result of a direct call.
+pub trait Lower: Sized {
+    /// The tensor itself.
+    ///
+    /// # Errors
+    /// If it has another dtype.
+    fn lower(op: &'static str, t: Tensor) -> Result<Self>;
+}
+
+impl<T: Scalar> Lower for TypedTensor<T> {
+    fn lower(op: &'static str, t: Tensor) -> Result<Self> {
+        t.into_typed().map_err(|t| Error::dtype(op, "result of a typed call", t.dtype(), T::DTYPE))
+    }
+}
+
+/// Applies `f` on a backend and takes the results out.
+///
+/// # Errors
+/// What `f` reports in its results.
+pub fn run_direct(target: &mut (impl Target + ?Sized), f: impl FnOnce() -> Outs<Var>) -> Result<SmallVec<[Tensor; 1]>> {
+    let backend = target.backend();
+    with_backend(backend, f).into_iter().map(|v| into_tensor(backend, v.into_value()?)).collect()
+}
+
+/// What the body of a row gives: one or several results.
+pub trait IntoVars {
+    /// The results in order.
+    fn into_vars(self) -> Outs<Var>;
+}
+
+impl IntoVars for Var {
+    fn into_vars(self) -> Outs<Var> {
+        smallvec::smallvec![self]
+    }
+}
+
+impl<const N: usize> IntoVars for [Var; N] {
+    fn into_vars(self) -> Outs<Var> {
+        self.into_iter().collect()
+    }
+}
+
+impl IntoVars for Outs<Var> {
+    fn into_vars(self) -> Outs<Var> {
+        self
+    }
+}
+
+/// An error stands for the one result there would be, and for each of several.
+impl<V: IntoVars> IntoVars for Result<V> {
+    fn into_vars(self) -> Outs<Var> {
+        match self {
+            Ok(v) => v.into_vars(),
+            Err(e) => smallvec::smallvec![Var::Failed(e)],
+        }
+    }
+}
