@@ -1,11 +1,11 @@
 //! The thread budget of a backend, and the one door through which anything runs in parallel.
 //!
-//! [`Threads::parallel`] decides whether work is worth more than one thread. Small work, and work that already runs
-//! inside someone's rayon worker, stays on the caller's thread, so nesting never oversubscribes and never deadlocks.
-//! The pool is created by the first call that needs it.
+//! [`Threads::parallel`] decides whether work is worth more than one thread. Small work, and work that
+//! already runs inside someone's rayon worker, stays on the caller's thread, so nesting never oversubscribes
+//! and never deadlocks. The pool is created by the first call that needs it.
 //!
-//! Invariant: a loop cuts its range at places that depend on its length and the budget only, never on timing, so
-//! results are bitwise reproducible for a fixed number of threads.
+//! Invariant: a loop cuts its range at places that depend on its length and the budget only, never on timing,
+//! so results are bitwise reproducible for a fixed number of threads.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -15,8 +15,8 @@ use rayon::prelude::*;
 
 /// Work below this many units (bytes moved plus arithmetic operations) runs on the caller's thread.
 ///
-/// Entering the pool from outside and waking its threads costs about 10 us, in which one core moves or computes
-/// some 10^5 units.
+/// Entering the pool from outside and waking its threads costs about 10 us, in which one core moves or
+/// computes some 10^5 units.
 pub const PARALLEL_WORK: usize = 1 << 19;
 
 /// How a piece of work may run.
@@ -87,7 +87,8 @@ impl Default for Threads {
 }
 
 impl Threads {
-    /// The default budget: `RAYON_NUM_THREADS` if it is a positive number, else the cores available to this process.
+    /// The default budget: `RAYON_NUM_THREADS` if it is a positive number, else the cores available to this
+    /// process.
     pub fn new() -> Threads {
         let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|n| n.trim().parse().ok());
         let budget = asked.or_else(|| std::thread::available_parallelism().ok());
@@ -107,9 +108,9 @@ impl Threads {
     /// Runs `f` once and hands it the parallelism it may use.
     ///
     /// `work` estimates the bytes moved plus the arithmetic operations. `f` gets [`Par::Seq`] on the caller's
-    /// thread when that is less than [`PARALLEL_WORK`], when the budget is one thread, or when the caller is itself
-    /// a rayon worker; otherwise it runs inside the pool. A panic of `f` reaches the caller and leaves the pool
-    /// usable.
+    /// thread when that is less than [`PARALLEL_WORK`], when the budget is one thread, or when the caller is
+    /// itself a rayon worker; otherwise it runs inside the pool. A panic of `f` reaches the caller and leaves
+    /// the pool usable.
     #[inline]
     pub fn parallel<R: Send>(&self, work: usize, f: impl FnOnce(Par) -> R + Send) -> R {
         if work < PARALLEL_WORK || self.0.budget.get() == 1 { f(Par::Seq) } else { self.enter(f) }

@@ -5,16 +5,22 @@
 
 mod batch;
 mod dense;
+mod divided;
 mod lu;
 mod matrix;
 mod solve;
+mod spectral;
+mod split;
 mod stop_gradient;
 mod svd;
 mod truncate;
 mod triangular;
 
+pub use divided::SpectralFunction;
 pub use lu::LuFactor;
 pub use solve::LuSolve;
+pub use spectral::{SpectralCore, SpectralDerivative};
+pub use split::{Couple, GramSolve, Split};
 pub use stop_gradient::StopGradient;
 pub use svd::{Gaps, Svd};
 pub use triangular::TriangularSolve;
@@ -25,6 +31,8 @@ pub mod ops {
     pub use crate::{
         lu::lu,
         solve::solve,
+        spectral::spectral,
+        split::split,
         stop_gradient::stop_gradient,
         svd::{svd, svd_full, svdvals},
         truncate::svd_truncated,

@@ -1,1 +1,25 @@
-//! Conformance suite, finite differences and oracle replay
+//! The conformance suite: every operation has every property.
+//!
+//! An operation states once, in an [`OpInfo`], sample inputs, an independent reference, the errors of bad input and how
+//! often it can be differentiated. [`LOOPS`] are the properties, each checked on every operation that it applies to.
+//! The test `OPERATION::LOOP` is one of these checks.
+//!
+//! Invariant: references share no code with the operations. They are scalar loops over index tuples ([`Array`]).
+
+mod array;
+mod difference;
+mod info;
+mod loops;
+mod run;
+mod samples;
+
+pub use array::{Array, Elem};
+pub use difference::central;
+pub use info::{Closed, Failure, OpInfo, Outputs, Sample, Surface, Symbolic};
+pub use loops::{LOOPS, Loop};
+pub use run::{Calls, Pulled};
+
+/// Every operation, family by family. A further family is a further list.
+pub fn all() -> Vec<OpInfo> {
+    samples::FAMILIES.iter().flat_map(|family| family()).collect()
+}

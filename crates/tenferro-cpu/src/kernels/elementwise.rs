@@ -90,7 +90,7 @@ pub(super) unsafe fn apply1<A: Copy, R>(x: &[*const u8], y: *mut u8, n: usize, f
     crate::loops::simd::vectorized(
         n,
         #[inline(always)]
-        || {
+        move || {
             for i in 0..n {
                 // SAFETY: the caller's.
                 unsafe { y.add(i).write(f(*x.add(i))) }
@@ -114,7 +114,7 @@ pub(super) unsafe fn apply2<A: Copy, B: Copy, R>(
     crate::loops::simd::vectorized(
         n,
         #[inline(always)]
-        || {
+        move || {
             for i in 0..n {
                 // SAFETY: the caller's.
                 unsafe { y.add(i).write(f(*a.add(i), *b.add(i))) }
@@ -138,7 +138,7 @@ pub(super) unsafe fn apply3<A: Copy, B: Copy>(
     crate::loops::simd::vectorized(
         n,
         #[inline(always)]
-        || {
+        move || {
             for i in 0..n {
                 // SAFETY: the caller's.
                 unsafe { y.add(i).write(f(*a.add(i), *b.add(i), *c.add(i))) }

@@ -1,7 +1,7 @@
 //! Strided copies: permutations, slices, broadcasts and fills of elements of 1, 4, 8 or 16 bytes.
 //!
-//! [`copy`] plans and threads a whole copy; [`copy_tile`] is its inner loop over two axes, which the elementwise
-//! driver also uses to gather and scatter tiles. The element type never matters, only its size.
+//! [`copy`] plans and threads a whole copy; [`copy_tile`] is its inner loop over two axes, which the
+//! elementwise driver also uses to gather and scatter tiles. The element type never matters, only its size.
 
 use std::ptr::{copy_nonoverlapping, read_unaligned, write_unaligned};
 
@@ -396,6 +396,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(80))]
+
         #[test]
         fn any_layouts_match_an_index_walk_and_leave_gaps_alone(
             shape in shapes(),

@@ -1,12 +1,12 @@
 //! Elementwise kernels, one or a chain of them, over operands of any layout.
 //!
-//! A kernel is a [`Tile`]: a function over `n` dense elements that knows neither shapes nor strides. [`map`] runs one
-//! over whole tensors and [`run`] a chain of them, tile by tile, so that intermediate values stay in the first-level
-//! cache. Dense operands are read and written where they lie; others are gathered into and scattered from scratch
-//! memory; a constant is spread over a tile once.
+//! A kernel is a [`Tile`]: a function over `n` dense elements that knows neither shapes nor strides. [`map`]
+//! runs one over whole tensors and [`run`] a chain of them, tile by tile, so that intermediate values stay in
+//! the first-level cache. Dense operands are read and written where they lie; others are gathered into and
+//! scattered from scratch memory; a constant is spread over a tile once.
 //!
-//! Invariant: what a tile function writes never overlaps what it reads. Where an output lies on an input, the step
-//! writes to scratch and the result is copied when the whole chain has read the tile.
+//! Invariant: what a tile function writes never overlaps what it reads. Where an output lies on an input, the
+//! step writes to scratch and the result is copied when the whole chain has read the tile.
 
 use std::mem::MaybeUninit;
 
@@ -17,12 +17,12 @@ use super::copy::{copy_tile, gather_listed, scatter_listed};
 use super::plan::{LoopPlan, PerOperand, Tiling, is_compact};
 use crate::threads::Threads;
 
-/// Computes `n` dense elements at `y` from as many at each `x`, which `y` does not overlap. `op` is the operation's
-/// own data.
+/// Computes `n` dense elements at `y` from as many at each `x`, which `y` does not overlap. `op` is the
+/// operation's own data.
 pub(crate) type Tile = unsafe fn(op: *const (), x: &[*const u8], y: *mut u8, n: usize);
 
-/// An operand to read: the element of index 0, the element's size in bytes, strides in elements (`None`: compact
-/// column-major).
+/// An operand to read: the element of index 0, the element's size in bytes, strides in elements (`None`:
+/// compact column-major).
 #[derive(Clone, Copy)]
 pub(crate) struct Input<'a> {
     pub(crate) ptr: *const u8,
@@ -71,8 +71,9 @@ const MIN_TILE: usize = 64;
 ///
 /// # Safety
 /// Every element that `shape` and the strides reach must be valid and aligned; elements of the output must be
-/// distinct, and the output must not overlap an input unless both have the same pointer, size and strides. `tile`
-/// must be sound for as many inputs of these element sizes, and for use from several threads with this `op`.
+/// distinct, and the output must not overlap an input unless both have the same pointer, size and strides.
+/// `tile` must be sound for as many inputs of these element sizes, and for use from several threads with this
+/// `op`.
 #[inline]
 pub(crate) unsafe fn map(
     threads: &Threads,
@@ -96,7 +97,8 @@ pub(crate) unsafe fn map(
         let n = shape.iter().product::<usize>();
         if n * (bytes + cost) < crate::threads::PARALLEL_WORK {
             let x = &mut x[..inputs.len()];
-            // SAFETY: all operands are dense, of n elements; the output is apart from the inputs or one of them.
+            // SAFETY: all operands are dense, of n elements; the output is apart from the inputs or one of
+            // them.
             return unsafe {
                 if in_place { map_over(tile, op, x, inputs, output, n) } else { tile(op, x, output.ptr, n) }
             };
@@ -304,8 +306,8 @@ impl<'a> Chain<'a> {
         }
         let mut x: PerOperand<*const u8> = PerOperand::new();
         self.tiling.for_each(&self.plan, range, |offsets, n| {
-            // SAFETY: the offsets are those of elements of the shape, a slot holds a tile, and results lie apart
-            // from what their steps read, by the choice of slots.
+            // SAFETY: the offsets are those of elements of the shape, a slot holds a tile, and results lie
+            // apart from what their steps read, by the choice of slots.
             unsafe {
                 for (i, input) in self.inputs.iter().enumerate() {
                     let from = || input.ptr.offset(offsets[outputs + i] * input.size as isize);
@@ -471,6 +473,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(80))]
+
         #[test]
         fn chains_over_any_layouts_match_the_formula(
             shape in shapes(),
@@ -491,10 +495,11 @@ mod tests {
             let to = Output { ptr: x.mut_ptr().cast(), size: 8, strides: Some(&strides), step: 0 };
             let from = Input { ptr: to.ptr, size: 8, strides: Some(&strides) };
             // Later steps read the input again, so it must be whole until the last one.
+            let step = |inputs| Step { tile: axpy, op: std::ptr::null(), inputs, size: 8, cost: 1 };
             let steps = [
-                Step { tile: axpy, op: std::ptr::null(), inputs: &[Source::Input(0), Source::Input(0)], size: 8, cost: 1 },
-                Step { tile: axpy, op: std::ptr::null(), inputs: &[Source::Step(0), Source::Input(0)], size: 8, cost: 1 },
-                Step { tile: axpy, op: std::ptr::null(), inputs: &[Source::Step(1), Source::Input(0)], size: 8, cost: 1 },
+                step(&[Source::Input(0), Source::Input(0)]),
+                step(&[Source::Step(0), Source::Input(0)]),
+                step(&[Source::Step(1), Source::Input(0)]),
             ];
             // SAFETY: input and output are the same array.
             unsafe { run(&threads(1), &shape, &[from], &steps, &[Output { step: 2, ..to }]) };

@@ -3,8 +3,8 @@
 //! [`plan`] turns shapes and strides into few, long, ordered axes and cuts them into tiles; [`elementwise`],
 //! [`copy`] and [`reduce`] run over such tiles; [`simd`] compiles a plain loop for the processor at hand.
 //!
-//! Everything here takes raw pointers, extents and strides counted in elements: the kernels above have checked
-//! shapes, dtypes and aliasing, and state that at each call.
+//! Everything here takes raw pointers, extents and strides counted in elements: the kernels above have
+//! checked shapes, dtypes and aliasing, and state that at each call.
 
 pub(crate) mod copy;
 pub(crate) mod elementwise;
@@ -15,7 +15,8 @@ pub(crate) mod simd;
 mod testing;
 mod transpose;
 
-/// Promises that a value of raw pointers may be used by several threads: each of them touches its own elements.
+/// Promises that a value of raw pointers may be used by several threads: each of them touches its own
+/// elements.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<T>(T);
 

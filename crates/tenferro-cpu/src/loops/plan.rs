@@ -1,13 +1,14 @@
 //! From shapes and strides to few, long axes, and from those to tiles.
 //!
-//! A [`LoopPlan`] describes one loop over several operands of one shape, operand 0 being the output. Axes of extent
-//! 1 are dropped; axes that run backwards are turned round; the rest are sorted so that the output is walked
-//! forwards in memory; neighbours that form one longer axis in every operand are merged. A [`Tiling`] then cuts the
-//! space into tiles of at most two axes, which the kernels work on: when the axis along which an input is dense
-//! differs from the output's, tiles extend along both, so that each cache line loaded is used up.
+//! A [`LoopPlan`] describes one loop over several operands of one shape, operand 0 being the output. Axes of
+//! extent 1 are dropped; axes that run backwards are turned round; the rest are sorted so that the output is
+//! walked forwards in memory; neighbours that form one longer axis in every operand are merged. A [`Tiling`]
+//! then cuts the space into tiles of at most two axes, which the kernels work on: when the axis along which
+//! an input is dense differs from the output's, tiles extend along both, so that each cache line loaded is
+//! used up.
 //!
-//! Invariant: the tiles cover each index once, and the tiles and their order depend on the plan and the limits
-//! given, not on the threads that visit them.
+//! Invariant: the tiles cover each index once, and the tiles and their order depend on the plan and the
+//! limits given, not on the threads that visit them.
 
 use std::ops::Range;
 
@@ -157,6 +158,7 @@ impl LoopPlan {
     }
 
     /// Extents, innermost axis first.
+    #[cfg(test)]
     pub(crate) fn extents(&self) -> &[usize] {
         &self.extents
     }
@@ -184,7 +186,8 @@ impl LoopPlan {
         &self.start
     }
 
-    /// The axis along which the first operand that is not dense along axis 0 is denser; `None` if axis 0 suits all.
+    /// The axis along which the first operand that is not dense along axis 0 is denser; `None` if axis 0
+    /// suits all.
     fn conflicting_axis(&self) -> Option<usize> {
         (0..self.operands).find_map(|operand| {
             let own = self.stride(0, operand).unsigned_abs();
@@ -235,8 +238,8 @@ impl LoopPlan {
         Tiling::new(self, 1, [self.extent(0).min(limit), 1])
     }
 
-    /// Axes with the sides of their blocks, ordered so that lines of all operands are used up soon after they are
-    /// loaded: by the smallest step any operand takes.
+    /// Axes with the sides of their blocks, ordered so that lines of all operands are used up soon after they
+    /// are loaded: by the smallest step any operand takes.
     fn by_locality(&self, block: impl Fn(usize) -> usize) -> SmallVec<[Blocks; 6]> {
         let mut axes: SmallVec<[Blocks; 6]> = SmallVec::new();
         let step = |b: &Blocks| {
@@ -262,8 +265,8 @@ impl LoopPlan {
 /// Tiles of two axes with fewer elements than this cost more to visit than to work on.
 const SMALL_TILE: usize = 32;
 
-/// A plan cut into tiles: either of up to `block[0]` steps along axis 0 and `block[1]` along axis `second`, or, when
-/// all axes are short, of several whole axes, whose elements are listed in a table.
+/// A plan cut into tiles: either of up to `block[0]` steps along axis 0 and `block[1]` along axis `second`,
+/// or, when all axes are short, of several whole axes, whose elements are listed in a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Tiling {
     second: usize,
@@ -271,7 +274,8 @@ pub(crate) struct Tiling {
     /// How tiles follow each other: first axis fastest. Axes that are not cut are left out.
     axes: SmallVec<[Blocks; 6]>,
     tiles: usize,
-    /// Offsets of the elements of a tile from its first: `table[operand * block[0] + i]`. Empty for regular tiles.
+    /// Offsets of the elements of a tile from its first: `table[operand * block[0] + i]`. Empty for regular
+    /// tiles.
     table: Vec<isize>,
 }
 
@@ -336,7 +340,8 @@ impl Tiling {
         [plan.stride(0, operand), plan.stride(self.second, operand)]
     }
 
-    /// Visits the tiles numbered `range`: `f(offsets, extents)` with the offset of each operand's first element.
+    /// Visits the tiles numbered `range`: `f(offsets, extents)` with the offset of each operand's first
+    /// element.
     #[inline]
     pub(crate) fn for_each(
         &self,

@@ -1,13 +1,14 @@
 //! One plain loop, compiled for several instruction sets and chosen at run time.
 //!
-//! [`vectorized`] calls its closure inside a function compiled for AVX-512 or AVX2, whichever the processor has.
-//! The closure must be written `#[inline(always)] move || ..`: inlined, its body takes on those features; with `move`
-//! the compiler knows that no store of the loop changes the pointers it captured. Loops over slices or raw pointers
-//! are then vectorised at that width. On other architectures the baseline is already the best that may be assumed
-//! (NEON on aarch64) and the closure is called as it is.
+//! [`vectorized`] calls its closure inside a function compiled for AVX-512 or AVX2, whichever the processor
+//! has. The closure must be written `#[inline(always)] move || ..`: inlined, its body takes on those
+//! features; with `move` the compiler knows that no store of the loop changes the pointers it captured. Loops
+//! over slices or raw pointers are then vectorised at that width. On other architectures the baseline is
+//! already the best that may be assumed (NEON on aarch64) and the closure is called as it is.
 //!
-//! Invariant: the result does not depend on the instruction set. Rust neither contracts `a * b + c` to a fused
-//! operation nor reorders floating-point sums, so every version does the same arithmetic in the same order.
+//! Invariant: the result does not depend on the instruction set. Rust neither contracts `a * b + c` to a
+//! fused operation nor reorders floating-point sums, so every version does the same arithmetic in the same
+//! order.
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
@@ -66,7 +67,8 @@ mod x86 {
 
 /// `f()`, compiled for the widest instruction set of this processor.
 ///
-/// `n` is the number of elements the loop visits: short loops run in the baseline version, which saves the call.
+/// `n` is the number of elements the loop visits: short loops run in the baseline version, which saves the
+/// call.
 #[inline(always)]
 pub(crate) fn vectorized<R>(n: usize, f: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]

@@ -1,12 +1,13 @@
 //! Matrix transposition of elements of 1, 4, 8 or 16 bytes, by square blocks held in registers.
 //!
-//! With AVX-512 a block is as wide as a cache line, so each line is read and written whole; AVX2 blocks are half of
-//! that. Bytes are transposed eight by eight inside 64-bit words. Everything else moves element by element.
+//! With AVX-512 a block is as wide as a cache line, so each line is read and written whole; AVX2 blocks are
+//! half of that. Bytes are transposed eight by eight inside 64-bit words. Everything else moves element by
+//! element.
 
 use std::ptr::{read_unaligned, write_unaligned};
 
-/// `dst[i + j * dst_ld] = src[i * src_ld + j]` for `i < m`, `j < n`; `T` is any type of the element's size. With
-/// `stream`, whole cache lines bypass the caches where possible; the caller then ends with [`fence`].
+/// `dst[i + j * dst_ld] = src[i * src_ld + j]` for `i < m`, `j < n`; `T` is any type of the element's size.
+/// With `stream`, whole cache lines bypass the caches where possible; the caller then ends with [`fence`].
 ///
 /// # Safety
 /// Both sides must be valid for the elements named, and must not overlap.
@@ -152,7 +153,7 @@ mod x86 {
         stream: bool,
     ) {
         let (s, d) = (src_ld * size as isize, dst_ld * size as isize);
-        let stream = stream && dst as usize % 64 == 0 && d % 64 == 0;
+        let stream = stream && (dst as usize).is_multiple_of(64) && d % 64 == 0;
         // SAFETY: the caller vouches for the memory and, through `side`, for the instruction set.
         unsafe {
             match (size, side) {
@@ -172,8 +173,8 @@ mod x86 {
 
     /// Walks the blocks of `side` x `side` elements; leading dimensions `s` and `d` count bytes.
     macro_rules! walk {
-        ($name:ident, $features:literal, $size:literal, $side:literal, $load:ident, $store:ident, $block:ident) => {
-            #[target_feature(enable = $features)]
+        ($name:ident, $set:literal, $size:literal, $side:literal, $load:ident, $store:ident, $turn:ident) => {
+            #[target_feature(enable = $set)]
             unsafe fn $name(src: *const u8, s: isize, dst: *mut u8, d: isize, m: usize, n: usize) {
                 for j in (0..n as isize).step_by($side) {
                     for i in (0..m as isize).step_by($side) {
@@ -185,7 +186,7 @@ mod x86 {
                                 #[inline(always)]
                                 |k| $load(from.offset(k as isize * s).cast()),
                             );
-                            let columns: [_; $side] = $block(rows);
+                            let columns: [_; $side] = $turn(rows);
                             for (k, column) in columns.into_iter().enumerate() {
                                 $store(to.offset(k as isize * d).cast(), column);
                             }
@@ -221,7 +222,8 @@ mod x86 {
         ]
     }
 
-    /// Pairs of rows are interleaved so that each lane holds one column of the pair, then lanes are transposed.
+    /// Pairs of rows are interleaved so that each lane holds one column of the pair, then lanes are
+    /// transposed.
     #[target_feature(enable = "avx512f")]
     #[inline]
     fn block512_8(r: [__m512i; 8]) -> [__m512i; 8] {

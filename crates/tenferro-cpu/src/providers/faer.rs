@@ -6,6 +6,9 @@
 //!
 //! Invariant: faer is instantiated once per element type, in the four `Element` impls below.
 
+// Index loops of constant length over several arrays at once are what the vectoriser needs to see.
+#![allow(clippy::needless_range_loop)]
+
 use std::ops::{Add, Mul};
 
 use faer::{Accum, Conj, MatMut, MatRef, Par};
@@ -229,30 +232,28 @@ pub unsafe fn gemm<T: Element>(
         return;
     }
     let out = Output { alpha, beta, c };
-    // SAFETY (all calls below): the caller's promises are exactly those of the callees.
-    if k == 0 || alpha == T::ZERO {
-        return unsafe { out.scale(m, n) };
-    }
-    if m <= 3 && n <= 3 && k <= 3 {
-        // So few operations gain nothing from wider registers and lose the call.
-        return unsafe { Small { shape: (m, n, k), a, b, out }.tiny() };
-    }
-    if m <= SMALL && n <= SMALL && k <= SMALL {
-        return unsafe { dispatch(Small { shape: (m, n, k), a, b, out }) };
-    }
-    if n == 1 && (m == 1 || m * k <= T::VECTOR) {
-        return unsafe { dispatch(MatrixVector { m, k, a, x: b, out }) };
-    }
-    if m == 1 && n * k <= T::VECTOR {
-        // A row of C: transpose the whole equation.
-        let (a, x, c) = (b.transposed(), a.transposed(), Target { row: c.col, col: c.row, ..c });
-        return unsafe { dispatch(MatrixVector { m: n, k, a, x, out: Output { alpha, beta, c } }) };
-    }
+    let small = |limit| m <= limit && n <= limit && k <= limit;
+    // SAFETY: the caller's promises are exactly those of the callees, and their bounds on the extents hold.
     unsafe {
-        if beta != T::ZERO && beta != T::ONE {
+        if k == 0 || alpha == T::ZERO {
             out.scale(m, n);
+        } else if small(3) {
+            // So few operations gain nothing from wider registers and lose the call.
+            Small { shape: (m, n, k), a, b, out }.tiny();
+        } else if small(SMALL) {
+            dispatch(Small { shape: (m, n, k), a, b, out });
+        } else if n == 1 && (m == 1 || m * k <= T::VECTOR) {
+            dispatch(MatrixVector { m, k, a, x: b, out });
+        } else if m == 1 && n * k <= T::VECTOR {
+            // A row of C: transpose the whole equation.
+            let (a, x, c) = (b.transposed(), a.transposed(), Target { row: c.col, col: c.row, ..c });
+            dispatch(MatrixVector { m: n, k, a, x, out: Output { c, ..out } });
+        } else {
+            if beta != T::ZERO && beta != T::ONE {
+                out.scale(m, n);
+            }
+            T::product((m, n, k), alpha, a, b, beta != T::ZERO, c, par);
         }
-        T::product((m, n, k), alpha, a, b, beta != T::ZERO, c, par);
     }
 }
 
@@ -611,6 +612,8 @@ mod tests {
                 for (at, value) in expected {
                     assert_eq!(c.buffer[at], value, "{m} x {n} x {k}, mode {mode}");
                 }
+                // NaN, which fills the rest of the buffer, differs from itself.
+                #[allow(clippy::eq_op)]
                 let touched = c.buffer.iter().filter(|&&x| x == x).count();
                 assert!(touched <= m * n, "wrote outside of C: {m} x {n} x {k}, mode {mode}");
             }

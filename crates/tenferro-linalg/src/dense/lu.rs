@@ -187,6 +187,7 @@ unsafe fn leaf<T: Field>(panel: Panel<T>, pivots: &mut [u32]) {
             let (mut largest, mut pivot) = (column[j].abs1(), j);
             for (i, x) in column.iter().enumerate().skip(j + 1) {
                 // Negated so that a NaN is taken as pivot and shows in the result.
+                #[allow(clippy::neg_cmp_op_on_partial_ord)]
                 if !(x.abs1() <= largest) {
                     (largest, pivot) = (x.abs1(), i);
                 }

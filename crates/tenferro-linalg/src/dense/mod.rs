@@ -3,9 +3,9 @@
 //! Each routine picks between own loops, which win for small matrices because they start at once, and faer.
 //! The kernels of the operations above loop over the batch and call down here.
 //!
-//! Invariants: faer is instantiated once per element type, in the four `Field` impls of this file; no routine
-//! allocates in the steady state (workspace is per thread, see `workspace`); every routine terminates on every
-//! input, finite or not.
+//! Invariants: faer is instantiated once per element type, in the four `Field` impls of this file; small
+//! matrices allocate nothing in the steady state (workspace is per thread, see `workspace`); every routine
+//! terminates on every input, finite or not.
 
 mod lu;
 mod solve;
@@ -147,7 +147,8 @@ pub trait Field:
     );
 
     /// A = U diag(s) V^H by faer; false without convergence. The options are whether U and V are square (else
-    /// thin), and whether large bidiagonal matrices are divided and conquered (else QR iterations throughout).
+    /// thin), and whether large bidiagonal matrices are divided and conquered (else QR
+    /// iterations throughout).
     ///
     /// # Safety
     /// A is m x n, s has min(m, n) elements, U and V have m and n rows.
@@ -403,8 +404,9 @@ thread_local! {
 /// Larger workspaces go back to the allocator: 64 MiB.
 const RETAINED: usize = 1 << 22;
 
-/// Calls `f` on `words` words of this thread's workspace. A buffer is taken out meanwhile, so that a nested call
-/// (our own, or because faer's pool runs another factorization on this thread while one waits) gets another.
+/// Calls `f` on `words` words of this thread's workspace. A buffer is taken out meanwhile, so that a nested
+/// call (our own, or because faer's pool runs another factorization on this thread while one waits)
+/// gets another.
 fn workspace<O>(words: usize, f: impl FnOnce(&mut [Word]) -> O) -> O {
     let mut buffer = WORKSPACE.with_borrow_mut(Vec::pop).unwrap_or_default();
     if buffer.len() < words {

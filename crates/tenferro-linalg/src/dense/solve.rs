@@ -218,6 +218,8 @@ unsafe fn solve_2x2<T: Field>(
     unsafe {
         let at = |i: isize, j: isize| *a.ptr.offset(i * a.row + j * a.col);
         let (mut top, mut low) = ([at(0, 0), at(0, 1)], [at(1, 0), at(1, 1)]);
+        // Negated so that a NaN is taken as pivot and shows in the result.
+        #[allow(clippy::neg_cmp_op_on_partial_ord)]
         let swapped = !(low[0].abs1() <= top[0].abs1());
         if swapped {
             (top, low) = (low, top);

@@ -8,6 +8,9 @@
 //!
 //! The input is scaled by a power of two, so neither tiny nor huge elements lose digits.
 
+// Index loops over several columns at once are clearer than zipped iterators here.
+#![allow(clippy::needless_range_loop)]
+
 use faer::Par;
 
 use super::{DenseError, Field, Real, Strided, vectorised, with_zeros};
@@ -37,7 +40,8 @@ const JACOBI_ELEMENTS: usize = 1024;
 /// `NonFinite` with the first such element in column-major order; nothing is then written.
 ///
 /// # Safety
-/// A is readable; the outputs are writable and overlap neither A nor each other; they need not be initialised.
+/// A is readable; the outputs are writable and overlap neither A nor each other; they may be
+/// uninitialised.
 pub unsafe fn svd<T: Field>(
     (m, n): (usize, usize),
     a: Strided<*const T>,
@@ -47,11 +51,11 @@ pub unsafe fn svd<T: Field>(
     vectors: Vectors,
     par: Par,
 ) -> Result<(), DenseError> {
-    // SAFETY (all blocks): the caller's promise.
     let mut largest = T::Real::ZERO;
     let mut finite = true;
     for j in 0..n {
         for i in 0..m {
+            // SAFETY: i < m and j < n.
             let x = unsafe { *a.ptr.offset(i as isize * a.row + j as isize * a.col) };
             // abs1 may overflow where the parts do not; its half cannot.
             let size = x.scale(T::Real::of(0.5)).abs1();
@@ -60,8 +64,10 @@ pub unsafe fn svd<T: Field>(
         }
     }
     if !finite {
+        // SAFETY: the caller's promise.
         return Err(unsafe { first_non_finite((m, n), a) });
     }
+    // SAFETY: the caller's promise.
     unsafe {
         if (m, n) == (2, 2) && !T::COMPLEX {
             svd_2x2(a, largest, u, s, vh);
@@ -88,8 +94,8 @@ unsafe fn first_non_finite<T: Field>((m, n): (usize, usize), a: Strided<*const T
     DenseError::NonFinite { row, col }
 }
 
-/// The factor 2^-e that brings numbers near `largest` close to 2^`target`, and its reciprocal. Both are normal
-/// numbers, so for the extreme magnitudes they stop short of the target.
+/// The factor 2^-e that brings numbers near `largest` close to 2^`target`, and its reciprocal. Both are
+/// normal numbers, so for the extreme magnitudes they stop short of the target.
 fn balance<R: Real>(largest: R, target: i32) -> (R, R) {
     let limit = -R::TINY.exponent() - 2;
     let e = (largest.exponent() - target).clamp(-limit, limit);
@@ -121,8 +127,8 @@ impl<T: Field> Job<T> {
         if wide { x.conj() } else { x }
     }
 
-    /// By faer, with divide and conquer (for min(m, n) >= 128) or by QR iterations only; false if the result is
-    /// unusable. Divide and conquer gives NaN or false factors for some matrices with many equal or zero
+    /// By faer, with divide and conquer (for min(m, n) >= 128) or by QR iterations only; false if the result
+    /// is unusable. Divide and conquer gives NaN or false factors for some matrices with many equal or zero
     /// singular values.
     ///
     /// # Safety
@@ -218,7 +224,8 @@ impl<T: Field> Job<T> {
     unsafe fn by_jacobi(&self) {
         let wide = self.m < self.n;
         let (rows, k) = (self.m.max(self.n), self.m.min(self.n));
-        let ld = k.next_multiple_of(4);
+        // Not zero even for an empty matrix, which has no columns of this length.
+        let ld = k.max(1).next_multiple_of(4);
         with_zeros::<T, _>(rows * k + 2 * ld * k + 2 * k, |buffer| {
             // SAFETY: the caller's promise.
             vectorised(|| unsafe {
@@ -396,8 +403,9 @@ fn pivoted_qr<T: Field>(qr: &mut [T], rows: usize, tau: &mut [T], permutation: &
     }
 }
 
-/// One-sided Jacobi: multiplies the k columns of X by plane rotations from the right until they are orthogonal
-/// to working precision, and accumulates the rotations in W. Columns are `ld` apart and padded with zeros.
+/// One-sided Jacobi: multiplies the k columns of X by plane rotations from the right until they are
+/// orthogonal to working precision, and accumulates the rotations in W. Columns are `ld` apart and
+/// padded with zeros.
 #[inline(always)]
 fn orthogonalise<T: Field>(x: &mut [T], w: &mut [T], ld: usize, k: usize) {
     // Quadratic convergence ends in 4 to 8 sweeps; the bound only guards against cycling on rounding errors.
@@ -466,8 +474,8 @@ fn rotate<T: Field>(x: &mut [T], y: &mut [T], c: T::Real, s: T::Real, phase: T) 
     }
 }
 
-/// Squared lengths below this have lost digits to underflow; such vectors count as zero. At the scale that the
-/// input is brought to, they are smaller than its largest element by a factor of at least 1e250 (1e28 in
+/// Squared lengths below this have lost digits to underflow; such vectors count as zero. At the scale that
+/// the input is brought to, they are smaller than its largest element by a factor of at least 1e250 (1e28 in
 /// single precision).
 #[inline(always)]
 fn negligible<R: Real>(norm2: R) -> bool {
@@ -536,9 +544,9 @@ fn complete<T: Field>(x: &mut [T], ld: usize, k: usize, j: usize) {
 }
 
 /// Real 2 x 2 in closed form. With A = R(alpha) diag(s0, +-s1) R(beta)^T, the vectors (a + d, c - b) and
-/// (a - d, c + b) have the angles alpha -+ beta and the lengths s0 +- s1. Their components are exact up to one
-/// rounding, and s1 = |det A| / s0 with Kahan's determinant, so both singular values are accurate to a few
-/// units in the last place whatever their ratio.
+/// (a - d, c + b) have the angles alpha -+ beta and the lengths s0 +- s1. Their components are exact up to
+/// one rounding, and s1 = |det A| / s0 with Kahan's determinant, so both singular values are accurate to a
+/// few units in the last place whatever their ratio.
 ///
 /// # Safety
 /// The promise of [`svd`] for m = n = 2.
@@ -585,5 +593,34 @@ unsafe fn svd_2x2<T: Field>(m: Strided<*const T>, largest: T::Real, u: *mut T, s
         s.write(s0 * inverse);
         // Rounding must not break the order.
         s.add(1).write((if s1 > s0 { s0 } else { s1 }) * inverse);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jacobi_alone_handles_sizes_that_faer_usually_takes() {
+        let (m, n) = (30, 21);
+        // Three distinct rows: rank 3, so most of the right vectors come from completion.
+        let a: Vec<f64> = (0..m * n).map(|q| ((q % m % 3 + 1) * (q / m + 2) % 7) as f64).collect();
+        let (mut u, mut s, mut vh) = (vec![f64::NAN; m * n], vec![f64::NAN; n], vec![f64::NAN; n * n]);
+        let (out_u, out_s, out_vh) = (u.as_mut_ptr(), s.as_mut_ptr(), vh.as_mut_ptr());
+        let a_ref = Strided { ptr: a.as_ptr(), row: 1, col: m as isize };
+        let job = Job { m, n, a: a_ref, largest: 6.0, u: out_u, s: out_s, vh: out_vh, full: false };
+        // SAFETY: the buffers have the documented sizes.
+        unsafe { job.by_jacobi() };
+        assert!(s[2] > 1.0 && s[3] < 1e-12);
+        for q in 0..m * n {
+            let sum: f64 = (0..n).map(|p| u[q % m + p * m] * s[p] * vh[p + q / m * n]).sum();
+            assert!((sum - a[q]).abs() < 1e-12);
+        }
+        for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))) {
+            let v: f64 = (0..n).map(|p| vh[i + p * n] * vh[j + p * n]).sum();
+            let u: f64 = (0..m).map(|p| u[p + i * m] * u[p + j * m]).sum();
+            let expected = f64::from(i == j);
+            assert!((v - expected).abs() < 1e-13 && (u - expected).abs() < 1e-13, "({i}, {j}): {u} {v}");
+        }
     }
 }

@@ -1,0 +1,192 @@
+//! Scalar functions by their Taylor coefficients, and their divided differences.
+
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
+use tenferro_core_ops::Real;
+
+/// A function f of positive numbers with all its derivatives, continued to negative ones as an odd function.
+///
+/// ```
+/// use tenferro_linalg::SpectralFunction;
+/// let root = SpectralFunction::power(0.5);
+/// assert_eq!(root.coefficient(0, 4.0), 2.0);
+/// assert_eq!(root.coefficient(1, 4.0), 0.25);
+/// assert_eq!(root, SpectralFunction::power(0.5));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SpectralFunction(Kind);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Power(Real),
+    Exp(Real),
+    Custom(Custom),
+}
+
+/// A closure, compared by its address.
+#[derive(Clone)]
+struct Custom(Arc<dyn Fn(usize, f64) -> f64 + Send + Sync>);
+
+impl Custom {
+    fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).cast::<()>().addr()
+    }
+}
+
+impl PartialEq for Custom {
+    fn eq(&self, o: &Custom) -> bool {
+        self.address() == o.address()
+    }
+}
+
+impl Eq for Custom {}
+
+impl Hash for Custom {
+    fn hash<H: Hasher>(&self, h: &mut H) {
+        self.address().hash(h);
+    }
+}
+
+impl fmt::Debug for Custom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "custom({:#x})", self.address())
+    }
+}
+
+/// Terms of a Taylor series that are tried.
+const TERMS: usize = 40;
+
+impl SpectralFunction {
+    /// `x^p`.
+    pub fn power(p: f64) -> Self {
+        SpectralFunction(Kind::Power(Real(p)))
+    }
+
+    /// `exp(c x)`.
+    pub fn exp(c: f64) -> Self {
+        SpectralFunction(Kind::Exp(Real(c)))
+    }
+
+    /// `derivative(n, x)` is the n-th derivative at x >= 0; for n = 0 the value. NaN says that a derivative of this
+    /// order is not known. Two functions are equal if they are clones of one.
+    pub fn custom(derivative: impl Fn(usize, f64) -> f64 + Send + Sync + 'static) -> Self {
+        SpectralFunction(Kind::Custom(Custom(Arc::new(derivative))))
+    }
+
+    /// The n-th derivative at x, divided by n!.
+    pub fn coefficient(&self, n: usize, x: f64) -> f64 {
+        if x < 0.0 {
+            let odd = if n % 2 == 0 { -1.0 } else { 1.0 };
+            return odd * self.coefficient(n, -x);
+        }
+        match &self.0 {
+            Kind::Power(Real(p)) => {
+                let binomial = (0..n).fold(1.0, |b, i| b * (p - i as f64) / (i + 1) as f64);
+                if binomial == 0.0 { 0.0 } else { binomial * x.powf(p - n as f64) }
+            }
+            Kind::Exp(Real(c)) => (0..n).fold((c * x).exp(), |b, i| b * c / (i + 1) as f64),
+            Kind::Custom(f) => (0..n).fold((f.0)(n, x), |b, i| b / (i + 1) as f64),
+        }
+    }
+
+    /// `f[x_0, .., x_n]`, which for distinct points is `(f[x_1, .., x_n] - f[x_0, .., x_(n-1)]) / (x_n - x_0)`, and
+    /// for equal ones the n-th Taylor coefficient; where that is infinite or unknown, 0. The points get sorted.
+    pub fn divided_difference(&self, x: &mut [f64]) -> f64 {
+        x.sort_by(f64::total_cmp);
+        self.of_sorted(x)
+    }
+
+    fn of_sorted(&self, x: &[f64]) -> f64 {
+        let (first, last, n) = (x[0], x[x.len() - 1], x.len() - 1);
+        if first == last {
+            let c = self.coefficient(n, first);
+            return if n > 0 && !c.is_finite() { 0.0 } else { c };
+        }
+        // Differences cancel among points that are close together, compared with their distance from 0, where f
+        // may be singular.
+        let center = (first + last) / 2.0;
+        if first * last > 0.0
+            && last - first < center.abs() / 2.0
+            && let Some(sum) = self.series(x, center)
+        {
+            return sum;
+        }
+        (self.of_sorted(&x[1..]) - self.of_sorted(&x[..n])) / (last - first)
+    }
+
+    /// `sum over k of c_(n+k) h_k(x_0 - center, .., x_n - center)`, with Taylor coefficients c and the complete
+    /// homogeneous polynomials h_k; `None` if it does not converge.
+    fn series(&self, x: &[f64], center: f64) -> Option<f64> {
+        let n = x.len() - 1;
+        // h_k of the first points, for each number of points.
+        let mut h = vec![1.0; n + 1];
+        let (mut sum, mut small) = (self.coefficient(n, center), 0);
+        for k in 1..TERMS {
+            let mut left = 0.0;
+            for (h, x) in h.iter_mut().zip(x) {
+                left += (x - center) * *h;
+                *h = left;
+            }
+            let term = self.coefficient(n + k, center) * h[n];
+            if !term.is_finite() {
+                return None;
+            }
+            sum += term;
+            // Every other h_k may vanish by symmetry.
+            small = if term.abs() <= f64::EPSILON / 8.0 * sum.abs() { small + 1 } else { 0 };
+            if small == 2 {
+                return Some(sum);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SpectralFunction;
+
+    fn close(a: f64, b: f64, tolerance: f64) {
+        assert!((a - b).abs() <= tolerance * b.abs().max(1e-300), "{a} {b}");
+    }
+
+    #[test]
+    fn cubes_have_the_differences_of_a_polynomial() {
+        let f = SpectralFunction::power(3.0);
+        for (a, b, c) in [(1.0, 2.0, 3.0), (1.0, 1.0 + 1e-9, 1.0 + 3e-9), (2.0, 2.0, 2.0), (0.5, 0.5, 7.0)] {
+            close(f.divided_difference(&mut [b, a]), a * a + a * b + b * b, 1e-14);
+            close(f.divided_difference(&mut [c, a, b]), a + b + c, 1e-14);
+        }
+        // An odd function as it is.
+        close(f.divided_difference(&mut [-1.0, 2.0]), 3.0, 1e-15);
+    }
+
+    #[test]
+    fn roots_have_differences_by_rationalisation() {
+        let f = SpectralFunction::power(0.5);
+        for (a, b) in [(1.0, 4.0), (1.0, 1.0 + 1e-7), (1.0, 1.3), (1.0, 1.9), (1e-9, 1.1e-9), (3.0, 3.0)] {
+            let (p, q) = (f64::sqrt(a), f64::sqrt(b));
+            close(f.divided_difference(&mut [a, b]), 1.0 / (p + q), 1e-14);
+            // f[a, a, b] = -1 / (2 p (p + q)^2)
+            close(f.divided_difference(&mut [a, b, a]), -0.5 / (p * (p + q) * (p + q)), 1e-13);
+        }
+        assert_eq!(f.divided_difference(&mut [0.0, 0.0]), 0.0);
+        close(f.divided_difference(&mut [0.0, 4.0]), 0.5, 1e-15);
+    }
+
+    #[test]
+    fn exponentials_have_shifted_differences() {
+        let f = SpectralFunction::exp(2.0);
+        let custom = SpectralFunction::custom(|n, x| 2f64.powi(n as i32) * (2.0 * x).exp());
+        for (a, d) in [(0.3, 1e-8), (0.3, 0.2), (5.0, 1.0), (0.0, 1e-3)] {
+            let expected = (2.0 * a as f64).exp() * f64::exp_m1(2.0 * d) / d;
+            close(f.divided_difference(&mut [a, a + d]), expected, if a == 0.0 { 1e-12 } else { 1e-7 });
+            close(custom.divided_difference(&mut [a, a + d]), f.divided_difference(&mut [a, a + d]), 1e-13);
+        }
+        assert_eq!(custom, custom.clone());
+        assert_ne!(custom, SpectralFunction::custom(|_, x| x));
+    }
+}
