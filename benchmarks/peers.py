@@ -9,7 +9,11 @@ heeds). Rounds go round-robin over the peers, so that a disturbance meets all of
 blocked on a pipe. In a round each sample is an inner loop of at least 200 us; `ns` is the least of the
 rounds' medians. All data is float64, random and seeded; the peers' results are compared before timing.
 
-Fields: case, peer, version, api (eager | jit), ns, rounds (the medians), check (the sum of the result).
+Fields: case, peer, version, api (eager | jit), ns, rounds (the medians), check (the projection of the result).
+
+With --serve the caller leads: each line `CASE NS` of standard input asks every peer once and is answered by a line
+of JSON, the median time by peer after NS nanoseconds of samples; NS = 0 asks for the projections. The operands are
+then the caller's, row-major, in the files CASE.0, CASE.1 of the folder given by --data.
 """
 
 import argparse
@@ -23,31 +27,44 @@ import time
 PEERS = ["numpy", "torch", "jax"]
 SAMPLE_NS = 200_000
 GEMM = [64, 128, 256, 512, 1024]
+FACTOR = [2, 4, 8, 16, 32, 64, 128, 256]
 CASES = (
-    ["add_1", "matmul_2x2", "transpose_view_2x2", "solve_2x2", "svd_2x2", "solve_2x2_grad", "svd_2x2_grad"]
+    ["add_1", "matmul_2x2", "transpose_view_2x2", "solve_2x2_grad", "svd_2x2_grad"]
     + [f"gemm_{n}" for n in GEMM]
-    + ["exp_4M", "sum_4M", "transpose_copy_2048"]
+    + ["exp_4M", "tanh_4M", "sum_4M", "transpose_copy_2048"]
+    + [f"{family}_{n}" for family in ("svd", "solve") for n in FACTOR]
 )
 
 
-def data(case):
-    """The operands of a case as NumPy arrays."""
+def shapes(case):
+    """The shapes of the operands of a case."""
+    family, size = case.removesuffix("_grad").rsplit("_", 1)
+    if size == "1":
+        return [(1,), (1,)]
+    if size == "4M":
+        return [(1 << 22,)]
+    n = int(size.split("x")[0])
+    if case == f"solve_{n}":
+        return [(n, n), (n, 1)]
+    return [(n, n)] * (1 if family.startswith("transpose") or case == f"svd_{n}" else 2)
+
+
+def data(case, folder):
+    """The operands of a case as NumPy arrays: the caller's if there is a folder, else random."""
     import numpy
 
+    if folder:
+        return [numpy.fromfile(f"{folder}/{case}.{k}").reshape(s) for k, s in enumerate(shapes(case))]
     rng = numpy.random.default_rng(7)
-    if case == "add_1":
-        return [rng.standard_normal(1), rng.standard_normal(1)]
-    if case in ("exp_4M", "sum_4M"):
-        return [rng.standard_normal(1 << 22)]
-    if case == "transpose_copy_2048":
-        return [rng.standard_normal((2048, 2048))]
-    if case.startswith("gemm_"):
-        n = int(case.removeprefix("gemm_"))
-        return [rng.standard_normal((n, n)), rng.standard_normal((n, n))]
-    well_conditioned = numpy.array([[3.0, 1.0], [0.5, 2.0]])
-    if case in ("transpose_view_2x2", "svd_2x2"):
-        return [well_conditioned]
-    return [well_conditioned, rng.standard_normal((2, 2))]
+    return [rng.standard_normal(shape) for shape in shapes(case)]
+
+
+def projection(result):
+    """The product of a result with a fixed vector, which tells results apart as a sum would not."""
+    import numpy
+
+    values = numpy.asarray(result).ravel()
+    return float(values @ numpy.cos(numpy.arange(values.size)))
 
 
 class Numpy:
@@ -67,6 +84,7 @@ class Numpy:
             "solve": np.linalg.solve,
             "svd": lambda a: np.linalg.svd(a)[1],
             "exp": np.exp,
+            "tanh": np.tanh,
             "sum": np.sum,
             "transpose_copy": lambda a: np.ascontiguousarray(a.T),
         }
@@ -94,6 +112,7 @@ class Torch:
             "solve": torch.linalg.solve,
             "svd": lambda a: torch.linalg.svd(a)[1],
             "exp": torch.exp,
+            "tanh": torch.tanh,
             "sum": torch.sum,
             "transpose_copy": lambda a: a.t().contiguous(),
         }
@@ -131,6 +150,7 @@ class Jax:
             "solve": jnp.linalg.solve,
             "svd": lambda a: jnp.linalg.svd(a)[1],
             "exp": jnp.exp,
+            "tanh": jnp.tanh,
             "sum": jnp.sum,
             "transpose_copy": jnp.transpose,
         }
@@ -161,17 +181,17 @@ def losses(xp):
         u, s, vh = xp.linalg.svd(a)
         return s.sum() + (weight * (u @ vh)).sum()
 
-    return {"solve": lambda a, b: xp.linalg.solve(a, b).sum(), "svd": svd}
+    return {"solve": lambda a, b: (xp.linalg.solve(a, b) ** 2).sum(), "svd": svd}
 
 
-def closure(peer, case):
+def closure(peer, case, folder):
     """The case as a call without arguments, or None where the peer lacks it."""
     differentiate = case.endswith("_grad")
     family = case.removesuffix("_grad").rsplit("_", 1)[0]
     f = peer.gradient(family) if differentiate else peer.functions.get(family)
     if f is None:
         return None
-    operands = [peer.load(array, differentiate) for array in data(case)]
+    operands = [peer.load(array, differentiate) for array in data(case, folder)]
     return lambda: f(*operands)
 
 
@@ -194,20 +214,21 @@ def median_ns(f, budget_ns):
     return statistics.median(samples)
 
 
-def worker(name):
+def worker(name, folder):
     """Answers each line `case budget_ns` of standard input with a line of JSON; no budget: the check only."""
     peer = {"numpy": Numpy, "torch": Torch, "jax": Jax}[name]()
     answer = lambda value: print(json.dumps(value), flush=True)
     answer({"peer": name, "version": peer.version, "api": peer.api})
-    current, f = None, None
+    closures = {}
     for line in sys.stdin:
         case, budget_ns = line.split()
-        if case != current:
-            current, f = case, closure(peer, case)
+        if case not in closures:
+            closures[case] = closure(peer, case, folder)
+        f = closures[case]
         if f is None:
             answer(None)
         elif int(budget_ns) == 0:
-            answer(float(f().sum()))
+            answer(projection(f()))
         else:
             answer(median_ns(f, int(budget_ns)))
 
@@ -215,7 +236,7 @@ def worker(name):
 class Worker:
     """A peer's process."""
 
-    def __init__(self, name, core):
+    def __init__(self, name, core, folder):
         environment = dict(os.environ)
         # Set for the library under test on some machines; a peer's own OpenBLAS chooses for itself.
         for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
@@ -223,6 +244,7 @@ class Worker:
         for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             environment[variable] = "1"
         command = [sys.executable, __file__, "--worker", name, "--core", str(core)]
+        command += ["--data", folder] if folder else []
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen(command, env=environment, **pipes)
         self.identity = self.answer()
@@ -236,6 +258,19 @@ class Worker:
     def ask(self, case, budget_ns):
         print(case, budget_ns, file=self.process.stdin, flush=True)
         return self.answer()
+
+
+def ask_all(workers, case, budget_ns):
+    """The answers of the peers that have the case, by name."""
+    answers = {w.identity["peer"]: w.ask(case, budget_ns) for w in workers}
+    return {peer: answer for peer, answer in answers.items() if answer is not None}
+
+
+def serve(workers):
+    print(json.dumps([w.identity for w in workers]), flush=True)
+    for line in sys.stdin:
+        case, budget_ns = line.split()
+        print(json.dumps(ask_all(workers, case, int(budget_ns))), flush=True)
 
 
 def pin(core):
@@ -262,26 +297,32 @@ def main():
     parser.add_argument("--peers", type=listed(PEERS), default=PEERS, metavar="PEER,..", help=" ".join(PEERS))
     parser.add_argument("--core", type=int, default=cores[-1], help="the core to pin the peers to")
     parser.add_argument("--quick", action="store_true", help="two rounds of 20 ms instead of five of 100 ms")
+    parser.add_argument("--serve", action="store_true", help="time the cases that standard input asks for")
+    parser.add_argument("--data", metavar="FOLDER", help="the folder of the operands")
     parser.add_argument("--worker", choices=PEERS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     pin(options.core)
     if options.worker:
-        return worker(options.worker)
+        return worker(options.worker, options.data)
+
+    workers = [Worker(name, options.core, options.data) for name in options.peers]
+    if options.serve:
+        return serve(workers)
 
     rounds, budget_ns = (2, 20_000_000) if options.quick else (5, 100_000_000)
-    workers = [Worker(name, options.core) for name in options.peers]
     for case in options.only:
-        checks = {w.identity["peer"]: (w, check) for w in workers if (check := w.ask(case, 0)) is not None}
-        values = [check for _, check in checks.values()]
+        checks = ask_all(workers, case, 0)
+        values = checks.values()
         if values and max(values) - min(values) > 1e-8 * max(1.0, *map(abs, values)):
-            sys.exit(f"peers: {case}: the peers disagree: {dict(zip(checks, values))}")
-        medians = {peer: [] for peer in checks}
+            sys.exit(f"peers: {case}: the peers disagree: {checks}")
+        timed = [w for w in workers if w.identity["peer"] in checks]
+        medians = [[] for _ in timed]
         for _ in range(rounds):
-            for peer, (w, _) in checks.items():
-                medians[peer].append(round(w.ask(case, budget_ns), 1))
-        for peer, (w, check) in checks.items():
-            times = {"ns": min(medians[peer]), "rounds": medians[peer]}
-            print(json.dumps({"case": case, **w.identity, **times, "check": check}), flush=True)
+            for w, times in zip(timed, medians):
+                times.append(round(w.ask(case, budget_ns), 1))
+        for w, times in zip(timed, medians):
+            found = {"ns": min(times), "rounds": times, "check": checks[w.identity["peer"]]}
+            print(json.dumps({"case": case, **w.identity, **found}), flush=True)
 
 
 if __name__ == "__main__":

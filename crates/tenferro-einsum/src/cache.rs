@@ -1,3 +1,14 @@
+//! What calls leave behind for the next ones: plans by extents, and einsums by their text.
+
+use crate::notation::{Fold, Notation};
+use crate::path::Optimize;
+use crate::plan::Plan;
+use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError, RwLock};
+use tenferro_tensor::Result;
+
 /// Plans by notation, extents and optimizer, shared by threads.
 ///
 /// A hit costs a hash of the key and one read lock that no one else holds for long. The cache holds at
@@ -140,7 +151,54 @@ fn hash(notation: &Notation, shapes: &[&[usize]], optimize: &Optimize) -> u64 {
     fold.finish()
 }
 
-@@TESTS@@
+/// The last values that keys of one kind stood for, for one thread: a lookup takes no lock, and a key whose place
+/// another one has taken is made again.
+pub(crate) struct Recent<K, V> {
+    places: Vec<Option<(K, V)>>,
+}
+
+impl<K, V: Clone> Recent<K, V> {
+    const PLACES: usize = 256;
+
+    pub(crate) const fn new() -> Self {
+        Recent { places: Vec::new() }
+    }
+
+    /// The value of the key with this hash that `is` recognises.
+    pub(crate) fn get(&self, hash: u64, is: impl FnOnce(&K) -> bool) -> Option<V> {
+        match self.places.get(Self::place(hash))? {
+            Some((key, value)) if is(key) => Some(value.clone()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn put(&mut self, hash: u64, key: K, value: V) {
+        self.places.resize_with(Self::PLACES, || None);
+        self.places[Self::place(hash)] = Some((key, value));
+    }
+
+    /// The upper bits of a product are the mixed ones.
+    fn place(hash: u64) -> usize {
+        (hash >> (64 - Self::PLACES.ilog2())) as usize
+    }
+}
+
+/// A hash of bytes, eight at a time.
+pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
+    let mut fold = Fold::default();
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        fold.add(u64::from_le_bytes(word));
+    }
+    fold.add(bytes.len() as u64);
+    fold.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
     #[test]
     fn the_cache_keeps_plans_by_notation_shapes_and_optimizer() {
         let cache = PlanCache::new();
@@ -167,3 +225,17 @@ fn hash(notation: &Notation, shapes: &[&[usize]], optimize: &Optimize) -> u64 {
         let held = cache.shards.iter().map(|shard| shard.entries.read().unwrap().len()).sum::<usize>();
         assert!(held <= PlanCache::CAPACITY && held > PlanCache::CAPACITY / 2, "{held}");
     }
+
+    #[test]
+    fn a_taken_place_is_told_by_its_key() {
+        let mut recent = Recent::<u64, &str>::new();
+        assert_eq!(recent.get(1, |key| *key == 1), None);
+        recent.put(1, 1, "one");
+        assert_eq!(recent.get(1, |key| *key == 1), Some("one"));
+        // Hashes with the same upper bits share a place.
+        assert_eq!(recent.get(2, |key| *key == 2), None);
+        recent.put(2, 2, "two");
+        assert_eq!(recent.get(1, |key| *key == 1), None);
+        assert_eq!(recent.get(2, |key| *key == 2), Some("two"));
+    }
+}

@@ -1,1 +1,28 @@
-//! Einstein summation: notation, contraction planning and lowering
+//! Einstein summation over any number of operands: notation, contraction order, and the contractions.
+//!
+//! `einsum("ij,jk->ik", ..)` on typed, dynamic, eager and traced tensors ([`EinsumTensor`], [`EinsumRecorded`]);
+//! prepared, with its plan and cost, as an [`Einsum`]; in rules, as [`einsum`](einsum()). An einsum is planned once for
+//! each set of extents, becomes contractions of two tensors, and has derivatives of any order, which are einsums.
+//!
+//! Invariant: the order of contraction depends on labels and extents alone (but for annealing), not on which thread
+//! or which call comes first, so that results repeat bit by bit.
+
+mod cache;
+mod einsum;
+mod lower;
+mod notation;
+mod path;
+mod plan;
+mod surface;
+
+pub use cache::PlanCache;
+pub use einsum::{Einsum, Subscripts, einsum};
+pub use notation::{Extents, Labels, Notation, Rearrange, Transpose};
+pub use path::Optimize;
+pub use plan::{Axes, Kind, Operand, Plan, Step};
+pub use surface::{EinsumRecorded, EinsumTensor};
+
+/// The methods.
+pub mod prelude {
+    pub use crate::{Einsum, EinsumRecorded, EinsumTensor};
+}

@@ -1,7 +1,27 @@
 //! Differentiable dense linear algebra: one file per decomposition, each with shape rule, derivative of any order
 //! and kernels.
 //!
-//! Axes 0 and 1 are a matrix; every further axis counts matrices.
+//! Axes 0 and 1 are a matrix; every further axis counts matrices. The methods of the
+//! [`prelude`] work on typed, dynamic, eager and traced tensors:
+//!
+//! ```
+//! use tenferro_cpu::CpuBackend;
+//! use tenferro_linalg::prelude::*;
+//! use tenferro_runtime::{EagerRuntime, Tensor, prelude::*};
+//!
+//! let mut cpu = CpuBackend::new();
+//! let a = Tensor::from_vec_col_major([2, 2], vec![3.0, 0.0, 4.0, 5.0])?;
+//! let (_, s, _) = a.svd(&mut cpu)?;
+//! assert!((s.as_slice::<f64>()?[0] - 45f64.sqrt()).abs() < 1e-14);
+//!
+//! // Rank one, with a derivative that knows what was discarded.
+//! let runtime = EagerRuntime::new(&cpu);
+//! let a = runtime.tensor(a)?;
+//! let (left, right) = a.split(Truncation::max_rank(1))?;
+//! assert_eq!(left.shape(), [2, 1]);
+//! assert_eq!(right.shape(), [1, 2]);
+//! # tenferro_tensor::Result::Ok(())
+//! ```
 
 mod batch;
 mod dense;
@@ -12,9 +32,10 @@ mod solve;
 mod spectral;
 mod split;
 mod stop_gradient;
+mod surface;
 mod svd;
-mod truncate;
 mod triangular;
+mod truncate;
 
 pub use divided::SpectralFunction;
 pub use lu::LuFactor;
@@ -22,11 +43,12 @@ pub use solve::LuSolve;
 pub use spectral::{SpectralCore, SpectralDerivative};
 pub use split::{Couple, GramSolve, Split};
 pub use stop_gradient::StopGradient;
+pub use surface::{CpuLinalgExt, LinalgOps, LinalgRecorded, TypedLinalgOps};
 pub use svd::{Gaps, Svd};
 pub use triangular::TriangularSolve;
 pub use truncate::{Limits, Rank, Truncation};
 
-/// The operations as functions of values of any tier's kind, for rules and other crates.
+/// The operations as functions of values, for derivative rules and other crates.
 pub mod ops {
     pub use crate::{
         lu::lu,
@@ -37,4 +59,9 @@ pub mod ops {
         svd::{svd, svd_full, svdvals},
         truncate::svd_truncated,
     };
+}
+
+/// The methods, and the types they take.
+pub mod prelude {
+    pub use crate::{CpuLinalgExt, Limits, LinalgOps, LinalgRecorded, SpectralFunction, Truncation, TypedLinalgOps};
 }

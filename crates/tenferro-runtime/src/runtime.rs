@@ -75,7 +75,12 @@ impl Runtime {
         let found = self.0.iter().find(|e| same_memory(e.backend().placement(), placement));
         found.ok_or_else(|| {
             let all: Vec<String> = self.0.iter().map(|e| e.backend().placement().to_string()).collect();
-            Error::placement("run_compiled", "input 0", placement, format_args!("that of an engine: {}", all.join(", ")))
+            Error::placement(
+                "run_compiled",
+                "input 0",
+                placement,
+                format_args!("that of an engine: {}", all.join(", ")),
+            )
         })
     }
 }
@@ -83,4 +88,55 @@ impl Runtime {
 /// Whether both are memory of the same device; which processors are near it does not matter.
 fn same_memory(a: &Placement, b: &Placement) -> bool {
     a.memory_kind == b.memory_kind && a.device == b.device
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenferro_core_ops::{Aval, input};
+    use tenferro_cpu::{CpuBackend, runtime_engine_registration};
+    use tenferro_tensor::{BackendStorageHandle, DType, DeviceId, DeviceKind, MemoryKind, StorageBuffer};
+
+    fn runtime() -> Runtime {
+        let mut builder = Runtime::builder();
+        builder.register_engine(runtime_engine_registration(&CpuBackend::with_threads(1)).unwrap()).unwrap();
+        builder.build().unwrap()
+    }
+
+    fn on_device() -> Tensor {
+        let device = Some(DeviceId { kind: DeviceKind::Gpu, ordinal: 0 });
+        let placement = Placement { memory_kind: MemoryKind::Device, device, cpu_affinity: None };
+        let buffer = StorageBuffer::Backend(Box::new(BackendStorageHandle::new_with_len(1, 2)));
+        Tensor::from_buffer_col_major::<f64>([2], buffer, placement).unwrap()
+    }
+
+    #[test]
+    fn a_placement_has_one_engine() {
+        let engine = || runtime_engine_registration(&CpuBackend::with_threads(1)).unwrap();
+        let mut builder = Runtime::builder();
+        builder.register_engine(engine()).unwrap();
+        assert!(matches!(builder.register_engine(engine()), Err(Error::Argument(_))));
+        assert!(matches!(Runtime::builder().build(), Err(Error::State(_))));
+    }
+
+    #[test]
+    fn inputs_choose_the_engine() {
+        let (x, y) = (input(Aval::new(DType::F64, [2.into()])), input(Aval::new(DType::F64, [2.into()])));
+        let p = Program::new(&[x.clone(), y.clone()], &[&x + &y]).unwrap();
+        let host = Tensor::from_vec_col_major([2], vec![1.0, 2.0]).unwrap();
+        let out = runtime().run_compiled(&p, &[&host, &host]).unwrap();
+        assert_eq!(out[0].as_slice::<f64>().unwrap(), [2.0, 4.0]);
+        for x in [[&host, &on_device()], [&on_device(), &on_device()]] {
+            assert!(matches!(runtime().run_compiled(&p, &x), Err(Error::Placement(_))));
+        }
+    }
+
+    #[test]
+    fn without_inputs_the_first_engine_runs() {
+        let one = Tensor::from_vec_col_major([1], vec![1.0]).unwrap();
+        let p = Program::from_outputs(&[tenferro_core_ops::constant(one.into()).exp()]).unwrap();
+        let out = runtime().run_compiled(&p, &[]).unwrap();
+        assert!((out[0].as_slice::<f64>().unwrap()[0] - std::f64::consts::E).abs() < 1e-15);
+        assert_eq!(runtime().backend().name(), "cpu");
+    }
 }

@@ -16,7 +16,7 @@ mod samples;
 pub use array::{Array, Elem};
 pub use difference::central;
 pub use info::{Closed, Failure, OpInfo, Outputs, Sample, Surface, Symbolic};
-pub use loops::{LOOPS, Loop};
+pub use loops::{COMPLETENESS, Completeness, LOOPS, Loop, Outcome};
 pub use run::{Calls, Pulled};
 
 /// Every operation, family by family. A further family is a further list.

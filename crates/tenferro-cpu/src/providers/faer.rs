@@ -16,15 +16,15 @@ use num_complex::Complex;
 
 /// One factor of a product: the element (i, j) is at `ptr + i row + j col`, conjugated if `conj`.
 #[derive(Clone, Copy, Debug)]
-pub struct Factor<T> {
+pub(crate) struct Factor<T> {
     /// Address of the element (0, 0).
-    pub ptr: *const T,
+    pub(crate) ptr: *const T,
     /// Distance between rows, in elements; may be zero or negative.
-    pub row: isize,
+    pub(crate) row: isize,
     /// Distance between columns, in elements; may be zero or negative.
-    pub col: isize,
+    pub(crate) col: isize,
     /// Whether the product uses the complex conjugate of each element.
-    pub conj: bool,
+    pub(crate) conj: bool,
 }
 
 impl<T: Element> Factor<T> {
@@ -53,17 +53,17 @@ impl<T: Element> Factor<T> {
 
 /// The result of a product: the element (i, j) is at `ptr + i row + j col`.
 #[derive(Clone, Copy, Debug)]
-pub struct Target<T> {
+pub(crate) struct Target<T> {
     /// Address of the element (0, 0).
-    pub ptr: *mut T,
+    pub(crate) ptr: *mut T,
     /// Distance between rows, in elements; may be negative.
-    pub row: isize,
+    pub(crate) row: isize,
     /// Distance between columns, in elements; may be negative.
-    pub col: isize,
+    pub(crate) col: isize,
 }
 
 /// The element types of `gemm`: f32, f64, Complex<f32>, Complex<f64>.
-pub trait Element: Copy + PartialEq + Add<Output = Self> + Mul<Output = Self> + 'static {
+pub(crate) trait Element: Copy + PartialEq + Add<Output = Self> + Mul<Output = Self> + 'static {
     /// The additive identity.
     const ZERO: Self;
     /// The multiplicative identity.
@@ -219,7 +219,7 @@ const SMALL: usize = 4;
 /// initialised if beta is not zero). The elements of C are distinct and overlap neither A nor B.
 #[inline]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn gemm<T: Element>(
+pub(crate) unsafe fn gemm<T: Element>(
     (m, n, k): (usize, usize, usize),
     alpha: T,
     a: Factor<T>,

@@ -4,11 +4,9 @@
 //! and their innermost loop is an axpy on contiguous memory, which the compiler vectorises.
 
 /// Addition and multiplication with their identities.
-pub trait Semiring: Copy + PartialEq {
+pub(crate) trait Semiring: Copy + PartialEq {
     /// The identity of `plus`, and annihilator of `times`.
     const ZERO: Self;
-    /// The identity of `times`.
-    const ONE: Self;
 
     /// The sum.
     fn plus(self, other: Self) -> Self;
@@ -22,7 +20,6 @@ macro_rules! wrapping {
         /// Arithmetic modulo 2^bits, as everywhere on integer tensors.
         impl Semiring for $t {
             const ZERO: Self = 0;
-            const ONE: Self = 1;
 
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
@@ -52,7 +49,7 @@ const COLS: usize = 32;
 /// Every addressed element of A and B is valid for reads and every one of C for writes (and for reads and
 /// initialised if beta is not zero). The elements of C are distinct and overlap neither A nor B.
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn gemm<T: Semiring>(
+pub(crate) unsafe fn gemm<T: Semiring>(
     (m, n, k): (usize, usize, usize),
     alpha: T,
     (a, ars, acs): (*const T, isize, isize),
@@ -113,7 +110,7 @@ mod tests {
         for (m, n, k) in [(0, 3, 2), (3, 0, 2), (2, 2, 0), (1, 1, 1), (3, 5, 4), (70, 3, 33), (65, 2, 100)] {
             let a: Vec<T> = (0..m * k).map(&value).collect();
             let b: Vec<T> = (0..k * n).map(|i| value(i + 17)).collect();
-            for beta in [T::ZERO, T::ONE, value(3)] {
+            for beta in [T::ZERO, value(1), value(3)] {
                 // A is row-major with reversed columns, B column-major with its rows reversed.
                 let (ap, bp) = (k.saturating_sub(1), k.saturating_sub(1));
                 let old: Vec<T> = (0..m * n).map(|i| value(i + 5)).collect();

@@ -1,5 +1,5 @@
-//! What happens to a program when it first meets a backend: calls without a kernel there are expanded, calls on
-//! constants run, elementwise calls are fused, kernels are looked up.
+//! What happens to a program when it first meets a backend: calls without a kernel there are expanded, calls
+//! on constants run, elementwise calls are fused, kernels are looked up.
 
 use super::{
     build::{Builder, Placed},
@@ -35,7 +35,8 @@ pub(super) fn bind(graph: &Graph, backend: &dyn Backend) -> Result<(Graph, Env)>
     Err(Error::runtime_state("compile", format!("decompositions nest more than {DEEPEST} deep")))
 }
 
-/// The graph with calls that `backend` has no kernel for replaced by their decompositions; `None` if it has all.
+/// The graph with calls that `backend` has no kernel for replaced by their decompositions; `None` if it has
+/// all.
 fn expand(g: &Graph, backend: &dyn Backend) -> Result<Option<Graph>> {
     let runs = |n: &Node| n.op().is_none_or(|op| op.is_view() || backend.kernel(&**op, g.dtype(n)).is_some());
     if g.nodes.iter().all(runs) {
@@ -83,7 +84,9 @@ fn rename(y: &[Aval<Dim>], to: &HashMap<Atom, Dim>) -> Outs<Aval<Dim>> {
     if to.is_empty() {
         return y.into();
     }
-    y.iter().map(|a| Aval::new(a.dtype, a.shape.iter().map(|d| d.substitute(&|a| to.get(a).cloned())))).collect()
+    y.iter()
+        .map(|a| Aval::new(a.dtype, a.shape.iter().map(|d| d.substitute(&|a| to.get(a).cloned()))))
+        .collect()
 }
 
 fn rename_op(op: &Arc<dyn Op>, to: &HashMap<Atom, Dim>) -> Arc<dyn Op> {

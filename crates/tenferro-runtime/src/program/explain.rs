@@ -34,7 +34,8 @@ pub(super) fn explain(g: &Graph) -> String {
                         format!("{}{b} bytes", known.unwrap_or_default())
                     }
                 };
-                let written = writeln!(s, "%{i} = {}({}) : {}  [{cost}]", op.name(), x.join(", "), y.join(", "));
+                let written =
+                    writeln!(s, "%{i} = {}({}) : {}  [{cost}]", op.name(), x.join(", "), y.join(", "));
                 if let Some(f) = op.as_any().downcast_ref::<Fused>() {
                     steps(&mut s, g, node, f);
                 }
@@ -67,7 +68,8 @@ fn steps(s: &mut String, g: &Graph, node: &Node, f: &Fused) {
             .collect();
         let output = f.outputs.iter().position(|&o| o as usize == k);
         let output = output.map_or(String::new(), |o| format!("  -> output {o}"));
-        writeln!(s, "    .{k} = {}({}){output}", step.op.name(), x.join(", ")).expect("a string can be written to");
+        writeln!(s, "    .{k} = {}({}){output}", step.op.name(), x.join(", "))
+            .expect("a string can be written to");
     }
 }
 
@@ -89,7 +91,11 @@ fn cost(g: &Graph, node: &Node, op: &dyn Op) -> (Option<Dim>, Dim) {
         Some(count(&node.y[0]).mul(&Dim::Lit(f.steps.len())))
     } else if op.is_elementwise() {
         Some(count(&node.y[0]))
-    } else if any.is::<ReduceSum>() || any.is::<ReduceProd>() || any.is::<ReduceMax>() || any.is::<ReduceMin>() {
+    } else if any.is::<ReduceSum>()
+        || any.is::<ReduceProd>()
+        || any.is::<ReduceMax>()
+        || any.is::<ReduceMin>()
+    {
         Some(count(g.aval(node.x[0])))
     } else {
         None

@@ -1,10 +1,11 @@
-//! Elementwise fusion: calls over one index space become one [`Fused`] call, whose intermediates never reach memory.
+//! Elementwise fusion: calls over one index space become one [`Fused`] call, whose intermediates never reach
+//! memory.
 //!
-//! Give every call a stage: an elementwise call has the largest of its operands' stages, any other call that reads an
-//! elementwise result comes one stage later. Then no path leads from an elementwise call of a stage through a call
-//! of another kind back to the same stage, so the elementwise calls of one stage that are linked by operands can run
-//! at once. Each is first moved to the latest stage its readers allow, so that it meets them there. A group larger
-//! than [`MOST`] is cut in its order of calls, which makes no cycle either.
+//! Give every call a stage: an elementwise call has the largest of its operands' stages, any other call that
+//! reads an elementwise result comes one stage later. Then no path leads from an elementwise call of a stage
+//! through a call of another kind back to the same stage, so the elementwise calls of one stage that are
+//! linked by operands can run at once. Each is first moved to the latest stage its readers allow, so that it
+//! meets them there. A group larger than [`MOST`] is cut in its order of calls, which makes no cycle either.
 
 use super::graph::{Graph, Node, Ref, Refs, Source, for_each_atom};
 use smallvec::SmallVec;
@@ -93,8 +94,8 @@ fn groups(g: &Graph, fusible: &[bool]) -> Vec<u32> {
         .collect()
 }
 
-/// The graph with its elementwise calls in groups; `can_run` says which calls, and which groups, the backend can run
-/// so.
+/// The graph with its elementwise calls in groups; `can_run` says which calls, and which groups, the backend
+/// can run so.
 pub(super) fn fuse(g: &Graph, mut can_run: impl FnMut(&Graph, &dyn Op, &[Ref]) -> bool) -> Graph {
     let fusible: Vec<bool> = (g.nodes.iter())
         .map(|n| is_elementwise(g, n) && n.op().is_some_and(|op| can_run(g, &**op, &n.x)))
@@ -147,7 +148,10 @@ fn merge(g: &Graph, members: &[u32], needed: &[bool]) -> Node {
     let steps: Arc<[Step]> = (members.iter())
         .map(|&m| {
             let node = &g.nodes[m as usize];
-            Step { op: node.op().expect("members are operations").clone(), x: node.x.iter().map(argument).collect() }
+            Step {
+                op: node.op().expect("members are operations").clone(),
+                x: node.x.iter().map(argument).collect(),
+            }
         })
         .collect();
     let outputs: SmallVec<[u32; 2]> =

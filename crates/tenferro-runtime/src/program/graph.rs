@@ -1,7 +1,7 @@
 //! The calls of a program as a list.
 //!
-//! Invariant: a node's operands, and the calls whose data decide an extent it is parametrised by, stand before
-//! it. So every pass is one walk over the list, forwards or backwards, and nothing recurses.
+//! Invariant: a node's operands, and the calls whose data decide an extent it is parametrised by, stand
+//! before it. So every pass is one walk over the list, forwards or backwards, and nothing recurses.
 
 use smallvec::SmallVec;
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
 //! From a bound graph to instructions over numbered values.
 //!
-//! Values are numbered program inputs first, then constants, then the results of instructions, each of which has a
-//! slot for a tensor. A view has a number of its own, but its elements are in the slot of another value unless it had
-//! to be copied. Liveness counts a use of a view as a use of that other value.
+//! Values are numbered program inputs first, then constants, then the results of instructions, each of which
+//! has a slot for a tensor. A view has a number of its own, but its elements are in the slot of another value
+//! unless it had to be copied. Liveness counts a use of a view as a use of that other value.
 
 use super::graph::{Graph, Source};
 use smallvec::SmallVec;
@@ -98,9 +98,8 @@ pub(super) fn lower(graph: Graph, env: Env, backend: &dyn Backend) -> Result<Low
     let mut root: Vec<u32> = (0..first_slot).collect();
     for (i, node) in graph.nodes.iter().enumerate() {
         let Source::Op(op) = &node.source else { continue };
-        let x: SmallVec<[Arg; 3]> = (node.x.iter())
-            .map(|r| Arg { value: number[r.node as usize] + r.output, last: false })
-            .collect();
+        let x: SmallVec<[Arg; 3]> =
+            (node.x.iter()).map(|r| Arg { value: number[r.node as usize] + r.output, last: false }).collect();
         let step = if op.is_view() {
             Step::View
         } else {
@@ -159,9 +158,8 @@ pub(super) fn lower(graph: Graph, env: Env, backend: &dyn Backend) -> Result<Low
             mark(&mut last, v, until);
             mark(&mut last, r, now);
             let shared = |(b, a): (usize, &Arg)| b != at && root[a.value as usize] == r;
-            i.x[at].last = last[v as usize] == now
-                && last[r as usize] == now
-                && !i.x.iter().enumerate().any(shared);
+            i.x[at].last =
+                last[v as usize] == now && last[r as usize] == now && !i.x.iter().enumerate().any(shared);
         }
     }
     let mut at_end = Vec::new();

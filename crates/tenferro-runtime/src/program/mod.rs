@@ -1,11 +1,12 @@
 //! Compiled programs.
 //!
-//! Compiling turns the calls that outputs were recorded with into a list and simplifies it; that knows no backend and
-//! no extents. At the first run on a backend the program is bound to it: constants fold, elementwise calls fuse,
-//! kernels are looked up. Each run is then a walk over a flat list of instructions ([`run`]).
+//! Compiling turns the calls that outputs were recorded with into a list and simplifies it; that knows no
+//! backend and no extents. At the first run on a backend the program is bound to it: constants fold,
+//! elementwise calls fuse, kernels are looked up. Each run is then a walk over a flat list of instructions
+//! ([`run`]).
 //!
-//! Invariant: a program is immutable, but for what it remembers to be faster the next time. So runs may overlap, from
-//! any threads, and a run that fails changes nothing.
+//! Invariant: a program is immutable, but for what it remembers to be faster the next time. So runs may
+//! overlap, from any threads, and a run that fails changes nothing.
 
 mod bind;
 mod build;
@@ -29,11 +30,13 @@ use std::{
     hash::{Hash, Hasher},
     sync::Arc,
 };
-use tenferro_core_ops::{Atom, Aval, Backend, Digest, Dim, Source as Traced, Target, Var, reachable};
+use tenferro_core_ops::{
+    Atom, Aval, Backend, Digest, Dim, Source as Traced, Target, Var, reachable, with_backend,
+};
 use tenferro_tensor::{Error, Result, Tensor};
 
-/// A compiled program: a function of tensors that runs on any backend and, where its inputs have symbolic extents, at
-/// any extents. Cloning shares it.
+/// A compiled program: a function of tensors that runs on any backend and, where its inputs have symbolic
+/// extents, at any extents. Cloning shares it.
 ///
 /// ```
 /// use tenferro_core_ops::{Aval, Dim, input};
@@ -49,8 +52,7 @@ use tenferro_tensor::{Error, Result, Tensor};
 ///     let x = Tensor::from_vec_col_major([n], vec![2.0; n])?;
 ///     assert_eq!(program.run(&mut cpu, &[&x])?[0].item::<f64>()?, 4.0 * n as f64);
 /// }
-/// # tenferro_tensor::Result::Ok(())
-/// ```
+/// # Ok::<(), tenferro_tensor::Error>(())
 #[derive(Clone)]
 pub struct Program(Arc<Inner>);
 
@@ -66,9 +68,9 @@ impl Program {
     /// The program that computes `outputs` from `inputs`, which are placeholders.
     ///
     /// # Errors
-    /// [`Error::UnknownInput`] if an output depends on a placeholder that is not listed, [`Error::Argument`] if an
-    /// input is no placeholder or is listed twice, [`Error::Guard`] for an extent that nothing in the program decides,
-    /// and the error of an output that is one.
+    /// [`Error::UnknownInput`] if an output depends on a placeholder that is not listed, [`Error::Argument`]
+    /// if an input is no placeholder or is listed twice, [`Error::Guard`] for an extent that nothing in the
+    /// program decides, and the error of an output that is one.
     pub fn new(inputs: &[Var], outputs: &[Var]) -> Result<Program> {
         outputs.iter().try_for_each(|v| v.ok().map(drop))?;
         let mut b = Builder::default();
@@ -96,7 +98,8 @@ impl Program {
         })))
     }
 
-    /// The program that computes `outputs` from all the placeholders they depend on, in the order of creation.
+    /// The program that computes `outputs` from all the placeholders they depend on, in the order of
+    /// creation.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -112,9 +115,9 @@ impl Program {
     /// The outputs for the inputs `x`, in order, each in a buffer of its own.
     ///
     /// # Errors
-    /// [`Error::Argument`], [`Error::DType`], [`Error::Rank`], [`Error::Shape`] or [`Error::Placement`] for inputs that
-    /// do not fit, naming the input; [`Error::Guard`] for extents the trace took to be equal that are not; and what a
-    /// kernel reports.
+    /// [`Error::Argument`], [`Error::DType`], [`Error::Rank`], [`Error::Shape`] or [`Error::Placement`] for
+    /// inputs that do not fit, naming the input; [`Error::Guard`] for extents the trace took to be equal that
+    /// are not; and what a kernel reports.
     pub fn run(&self, backend: &mut (impl Target + ?Sized), x: &[&Tensor]) -> Result<Vec<Tensor>> {
         self.run_on(backend.backend(), x)
     }
@@ -125,7 +128,7 @@ impl Program {
     /// As [`run`](Self::run).
     pub fn run_on(&self, backend: &dyn Backend, x: &[&Tensor]) -> Result<Vec<Tensor>> {
         let mut idle = self.0.pool.take(&self.0.graph, backend)?;
-        let outputs = idle.state.run(backend, x)?;
+        let outputs = with_backend(backend, || idle.state.run(backend, x))?;
         self.0.pool.give(idle);
         Ok(outputs)
     }
@@ -140,14 +143,14 @@ impl Program {
         &self.0.outputs
     }
 
-    /// The optimised program as text: a line per call with its extents, floating-point operations and bytes read and
-    /// written, and the steps of fused groups.
+    /// The optimised program as text: a line per call with its extents, floating-point operations and bytes
+    /// read and written, and the steps of fused groups.
     pub fn explain(&self) -> String {
         explain::explain(&fuse::fuse(&self.0.graph, |_, _, _| true))
     }
 
-    /// A hash of the calls, their parameters and their constants: equal for equal programs over the same constants,
-    /// in this process.
+    /// A hash of the calls, their parameters and their constants: equal for equal programs over the same
+    /// constants, in this process.
     pub fn digest(&self) -> u128 {
         self.0.digest
     }
@@ -186,7 +189,8 @@ fn digest(g: &Graph) -> u128 {
     h.finish128()
 }
 
-/// Every symbol that an operation is parametrised by is the extent of an input or decided by a call before it.
+/// Every symbol that an operation is parametrised by is the extent of an input or decided by a call before
+/// it.
 fn check_extents(g: &Graph) -> Result<()> {
     let mut known: HashSet<&Atom> = g.definitions.iter().map(|d| &d.atom).collect();
     let extents = || g.inputs.iter().flat_map(|&i| &g.nodes[i as usize].y[0].shape);

@@ -1,8 +1,9 @@
 //! What a program keeps between runs: its bound form per backend, and states that no run is using.
 //!
-//! A backend is told apart by its type, its address and its placement. That is sound whatever happens to the handle:
-//! the type decides which kernels can be called, the placement where constants are. A clone of a handle at another
-//! address binds again, and a handle that takes the address of one that is gone runs the kernels bound for that one.
+//! A backend is told apart by its type, its address and its placement. That is sound whatever happens to the
+//! handle: the type decides which kernels can be called, the placement where constants are. A clone of a
+//! handle at another address binds again, and a handle that takes the address of one that is gone runs the
+//! kernels bound for that one.
 
 use super::{
     bind::bind,
@@ -47,7 +48,7 @@ pub(super) struct Idle {
 
 #[derive(Default)]
 struct Kept {
-    idle: Vec<Box<Idle>>,
+    idle: Vec<Idle>,
     bound: Vec<(Arc<Key>, Arc<Lowered>)>,
 }
 
@@ -56,7 +57,7 @@ pub(super) struct Pool(Mutex<Kept>);
 
 impl Pool {
     /// A state for `backend`; the lock is not held while one is made.
-    pub(super) fn take(&self, graph: &Graph, backend: &dyn Backend) -> Result<Box<Idle>> {
+    pub(super) fn take(&self, graph: &Graph, backend: &dyn Backend) -> Result<Idle> {
         let known = {
             let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(k) = kept.idle.iter().rposition(|i| i.key.is(backend)) {
@@ -68,7 +69,7 @@ impl Pool {
             Some(known) => known,
             None => self.bind(graph, backend)?,
         };
-        Ok(Box::new(Idle { key, state: State::new(bound) }))
+        Ok(Idle { key, state: State::new(bound) })
     }
 
     #[cold]
@@ -86,7 +87,7 @@ impl Pool {
     }
 
     /// Gives back a state after a run that succeeded.
-    pub(super) fn give(&self, idle: Box<Idle>) {
+    pub(super) fn give(&self, idle: Idle) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.idle.len() == MOST {
             kept.idle.remove(0);

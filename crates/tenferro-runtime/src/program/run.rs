@@ -1,9 +1,10 @@
 //! Runs of a bound program.
 //!
-//! A [`State`] belongs to one run at a time and remembers the extents, layouts and parameters of the run before. While
-//! nothing differs, a run is kernel calls and nothing else: no shape rule, no arithmetic on extents, and a view costs
-//! nothing. From the first difference on (an input of other extents, a kernel that found another extent) an instruction
-//! whose operands or symbols changed goes through its shape rule again, which is where the guards are checked.
+//! A [`State`] belongs to one run at a time and remembers the extents, layouts and parameters of the run
+//! before. While nothing differs, a run is kernel calls and nothing else: no shape rule, no arithmetic on
+//! extents, and a view costs nothing. From the first difference on (an input of other extents, a kernel that
+//! found another extent) an instruction whose operands or symbols changed goes through its shape rule again,
+//! which is where the guards are checked.
 //!
 //! Invariant: between runs all slots are empty, and every place, aval and parameter is that of the last run.
 
@@ -131,9 +132,9 @@ impl State {
                     if let Some(&(_, input, axis)) = first {
                         let other = x[input].shape()[axis];
                         if other != n {
-                            let what =
-                                format!("extent {} of axis {} of input {}", a.extent, a.axis, a.input);
-                            let expected = format_args!("{other}, the extent of axis {axis} of input {input}");
+                            let what = format!("extent {} of axis {} of input {}", a.extent, a.axis, a.input);
+                            let expected =
+                                format_args!("{other}, the extent of axis {axis} of input {input}");
                             return Err(Error::guard("run", what, n, expected));
                         }
                         continue;
@@ -169,9 +170,8 @@ impl State {
     /// Brings what is remembered of an instruction up to date with its operands and symbols.
     fn infer(&mut self, program: &Lowered, k: usize, i: &Instruction, env_differs: bool) -> Result<()> {
         let results = i.y as usize..(i.y + i.outputs) as usize;
-        let stale = self.fresh
-            || (i.symbolic && env_differs)
-            || i.x.iter().any(|a| self.changed[a.value as usize]);
+        let stale =
+            self.fresh || (i.symbolic && env_differs) || i.x.iter().any(|a| self.changed[a.value as usize]);
         if !stale {
             self.changed[results].fill(false);
             return Ok(());
@@ -188,13 +188,19 @@ impl State {
         let y = op.infer_now(&x).map_err(|e| named(e, program, i))?;
         drop(x);
         if y.len() != i.outputs as usize {
-            return Err(Error::argument(i.op.name(), "number of outputs of the shape rule", y.len(), i.outputs));
+            return Err(Error::argument(
+                i.op.name(),
+                "number of outputs of the shape rule",
+                y.len(),
+                i.outputs,
+            ));
         }
         if !i.decides.is_empty() {
             self.inferred[k].bounds = y;
             return Ok(());
         }
-        let place = matches!(i.step, Step::View).then(|| self.view(&**op, i.x[0].value, i.y, &y[0])).transpose()?;
+        let place =
+            matches!(i.step, Step::View).then(|| self.view(&**op, i.x[0].value, i.y, &y[0])).transpose()?;
         for (v, y) in results.zip(y) {
             self.changed[v] = self.fresh || self.avals[v] != y;
             self.avals[v] = y;
@@ -362,7 +368,12 @@ fn check_inputs(program: &Lowered, backend: &dyn Backend, x: &[&Tensor]) -> Resu
         }
         if t.rank() != a.rank() {
             let got = format_args!("{} ({:?})", t.rank(), t.shape());
-            return Err(Error::rank("run", format!("rank of input {k}"), got, format_args!("{} ({a})", a.rank())));
+            return Err(Error::rank(
+                "run",
+                format!("rank of input {k}"),
+                got,
+                format_args!("{} ({a})", a.rank()),
+            ));
         }
         if !is_placed(t, backend.placement()) {
             return Err(Error::placement("run", format!("input {k}"), t.placement(), backend.placement()));

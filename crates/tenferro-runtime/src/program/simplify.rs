@@ -1,5 +1,5 @@
-//! Rewrites of one call that keep every bit of the result, signed zeros and infinities included; a NaN stays one,
-//! of whatever sign.
+//! Rewrites of one call that keep every bit of the result, signed zeros and infinities included; a NaN stays
+//! one, of whatever sign.
 //!
 //! A call is only replaced by a value of provably the same extents, so no guard is lost.
 
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use tenferro_core_ops::{
     Aval, Dim, Extent, Op,
     ops::{
-        Add, Axes, BroadcastInDim, Cast, Conj, Copy, Div, DotGeneral, Mul, Neg, RealPart, ReduceMax, ReduceMin,
-        ReduceProd, ReduceSum, Reshape, Reverse, Select, Slice, Sub, Transpose,
+        Add, Axes, BroadcastInDim, Cast, Conj, Copy, Div, DotGeneral, Mul, Neg, RealPart, ReduceMax,
+        ReduceMin, ReduceProd, ReduceSum, Reshape, Reverse, Select, Slice, Sub, Transpose,
     },
 };
 use tenferro_tensor::{C32, C64, DType, TensorRead};

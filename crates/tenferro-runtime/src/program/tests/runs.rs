@@ -34,7 +34,9 @@ fn extents_found_by_a_kernel_reach_later_calls() {
     let square = y.reshape(&[k.clone(), 1.into()]).broadcast_in_dim(&[k.clone(), k], &[0, 1]);
     let p = Program::new(&[x], &[z, square]).unwrap();
     let mut cpu = CpuBackend::with_threads(1);
-    for (data, k) in [([1.0, 2.0, -1.0], 2), ([1.0, -2.0, 1.0], 1), ([3.0, 2.0, 1.0], 3), ([-1.0, 2.0, 1.0], 0)] {
+    for (data, k) in
+        [([1.0, 2.0, -1.0], 2), ([1.0, -2.0, 1.0], 1), ([3.0, 2.0, 1.0], 3), ([-1.0, 2.0, 1.0], 0)]
+    {
         for _ in 0..2 {
             let y = p.run(&mut cpu, &[&tensor(&[3], &data)]).unwrap();
             assert_eq!((y[0].shape(), y[1].shape()), (&[k][..], &[k, k][..]));
@@ -105,7 +107,7 @@ fn an_extent_decided_by_constants_is_known() {
     let c = constant(Value::new(tensor(&[3], &[1.0, 2.0, -1.0])));
     let y = apply1(&Leading, &[&c]);
     let x = f64s([y.extent(0)]);
-    let p = Program::new(&[x.clone()], &[&x + &y]).unwrap();
+    let p = Program::new(std::slice::from_ref(&x), &[&x + &y]).unwrap();
     assert_eq!(run(&p, &[&tensor(&[2], &[1.0, 1.0])]), [[2.0, 3.0]]);
 }
 
@@ -177,7 +179,8 @@ fn outputs_are_buffers_of_their_own() {
     let x = f64s([2.into()]);
     let c = constant(Value::new(tensor(&[2], &[7.0, 8.0])));
     let y = next_of(&x);
-    let p = Program::new(&[x.clone()], &[x.clone(), y.clone(), y, c.clone(), x, c]).unwrap();
+    let p =
+        Program::new(std::slice::from_ref(&x), &[x.clone(), y.clone(), y, c.clone(), x.clone(), c]).unwrap();
     let out = p.run(&mut CpuBackend::with_threads(1), &[&tensor(&[2], &[1.0, 2.0])]).unwrap();
     assert!(out.iter().all(Tensor::is_unique));
     let v: Vec<&[f64]> = out.iter().map(|t| t.as_slice().unwrap()).collect();

@@ -1,0 +1,72 @@
+//! Dense kernels on typed tensors, each result in a new tensor.
+
+use super::{Case, Goal, row_major};
+use crate::{Result, subject::subject};
+use std::hint::black_box;
+use tenferro_cpu::CpuBackend;
+use crate::shim::*;
+use tenferro_runtime::prelude::*;
+
+const GEMM: [usize; 5] = [64, 128, 256, 512, 1024];
+const FACTOR: [usize; 8] = [2, 4, 8, 16, 32, 64, 128, 256];
+
+type Matrix = TypedTensor<f64>;
+type Outcome = tenferro_tensor::Result<Matrix>;
+
+pub(super) fn groups() -> Result<Vec<Vec<Case>>> {
+    let mut all = Vec::new();
+    for n in GEMM {
+        let (a, b) = (random(n, n, 1)?, random(n, n, 2)?);
+        all.push(binary(&format!("matmul, {n}x{n}"), &format!("gemm_{n}"), a, b, |a, b, cpu| a.matmul(b, cpu))?);
+    }
+    let x = TypedTensor::normal([1 << 22], 3)?;
+    all.push(unary("exp, 2^22", "exp_4M", x.duplicate()?, |x, cpu| x.exp(cpu), |x| x.map(f64::exp))?);
+    all.push(unary("tanh, 2^22", "tanh_4M", x.duplicate()?, |x, cpu| x.tanh(cpu), |x| x.map(f64::tanh))?);
+    let sum = |x: &Matrix| x.as_slice().map(|x| TypedTensor::scalar(x.iter().sum()));
+    all.push(unary("sum, 2^22", "sum_4M", x, |x, cpu| x.reduce_sum(None, cpu), sum)?);
+    let swap = |x: &Matrix| x.as_view().transpose_view([1, 0])?.to_tensor();
+    let x = random(2048, 2048, 4)?;
+    all.push(unary("transposed copy, 2048x2048", "transpose_copy_2048", x, |x, cpu| x.transpose(&[1, 0], cpu), swap)?);
+    for n in FACTOR {
+        let a = random(n, n, 5)?;
+        let mut cpu = CpuBackend::with_threads(1);
+        let x = a.duplicate()?;
+        let call = subject(move || black_box(&x).svd(&mut cpu), |(_, s, _)| row_major(s));
+        all.push(vec![Case::new(format!("svd, {n}x{n}"), Goal::None, call).beside(format!("svd_{n}"), &[&a])?]);
+    }
+    for n in FACTOR {
+        let (a, b) = (random(n, n, 5)?, random(n, 1, 6)?);
+        let name = format!("solve, {n}x{n}, one right-hand side");
+        all.push(binary(&name, &format!("solve_{n}"), a, b, |a, b, cpu| a.solve(b, cpu))?);
+    }
+    Ok(all)
+}
+
+fn random(rows: usize, columns: usize, seed: u64) -> Result<Matrix> {
+    Ok(TypedTensor::normal([rows, columns], seed)?)
+}
+
+fn unary(
+    name: &str,
+    peer: &str,
+    x: Matrix,
+    f: impl Fn(&Matrix, &mut CpuBackend) -> Outcome + 'static,
+    reference: impl Fn(&Matrix) -> Outcome,
+) -> Result<Vec<Case>> {
+    let expected = reference(&x)?.to_vec_row_major()?;
+    let (operand, mut cpu) = (x.duplicate()?, CpuBackend::with_threads(1));
+    let call = subject(move || f(black_box(&operand), &mut cpu), row_major);
+    Ok(vec![Case::new(name, Goal::None, call).expecting(expected).beside(peer, &[&x])?])
+}
+
+fn binary(
+    name: &str,
+    peer: &str,
+    a: Matrix,
+    b: Matrix,
+    f: impl Fn(&Matrix, &Matrix, &mut CpuBackend) -> Outcome + 'static,
+) -> Result<Vec<Case>> {
+    let (x, y, mut cpu) = (a.duplicate()?, b.duplicate()?, CpuBackend::with_threads(1));
+    let call = subject(move || f(black_box(&x), black_box(&y), &mut cpu), row_major);
+    Ok(vec![Case::new(name, Goal::None, call).beside(peer, &[&a, &b])?])
+}

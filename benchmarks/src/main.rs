@@ -1,0 +1,134 @@
+//! Times the tiers of tenferro, beside NumPy, PyTorch and JAX if there is a Python that has them.
+//!
+//! All run on one core, in turn: a round asks our side and then each peer about a case, so that a disturbance of the
+//! machine meets all of them. A time is the least over the rounds of a round's median; ratios are only formed of times
+//! of one run. A case whose result is wrong is not timed.
+
+mod cases;
+mod machine;
+mod peers;
+mod report;
+mod shim;
+mod subject;
+
+use cases::Case;
+use peers::Peers;
+use report::Row;
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
+
+const USAGE: &str = "\
+Usage: cargo run --release -p benchmarks -- [OPTIONS]
+
+Options:
+  --peers PYTHON   also time NumPy, PyTorch and JAX with this Python, which has them
+  --quick          two rounds of 20 ms a case instead of five of 100 ms
+  --only TEXT      only the groups with a case whose name contains TEXT
+  --write          put the table into benchmarks/README.md
+";
+
+#[derive(Default)]
+struct Options {
+    peers: Option<PathBuf>,
+    quick: bool,
+    only: String,
+    write: bool,
+}
+
+fn options() -> Result<Option<Options>> {
+    use lexopt::{Arg, ValueExt};
+    let mut found = Options::default();
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Arg::Long("peers") => found.peers = Some(parser.value()?.into()),
+            Arg::Long("quick") => found.quick = true,
+            Arg::Long("only") => found.only = parser.value()?.string()?,
+            Arg::Long("write") => found.write = true,
+            Arg::Short('h') | Arg::Long("help") => return Ok(None),
+            arg => return Err(arg.unexpected().into()),
+        }
+    }
+    if found.write && !found.only.is_empty() {
+        return Err("--write publishes the whole table: not with --only".into());
+    }
+    Ok(Some(found))
+}
+
+fn main() -> ExitCode {
+    match options().and_then(|o| o.map_or_else(|| Ok(print!("{USAGE}")), |o| run(&o))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("benchmarks: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<()> {
+    let load = machine::load();
+    let core = machine::pin()?;
+    let mut peers = options.peers.as_deref().map(|python| Peers::start(python, core)).transpose()?;
+    let (rounds, budget) = if options.quick { (2, 20) } else { (5, 100) };
+    let mut rows = Vec::new();
+    for mut group in cases::groups()? {
+        if !group.iter().any(|c| c.name.contains(&options.only)) {
+            continue;
+        }
+        for case in &group {
+            eprint!("\r\x1b[K{}", case.name);
+            if let (Some(name), Some(peers)) = (&case.peer, &mut peers) {
+                peers.give(name, &case.operands)?;
+            }
+        }
+        rows.extend(measure(&mut group, peers.as_mut(), rounds, Duration::from_millis(budget))?);
+    }
+    eprint!("\r\x1b[K");
+    let versions = peers.as_ref().map_or(&[][..], Peers::identities);
+    print!("{}", report::text(&rows));
+    if options.write {
+        report::write(&report::markdown(&rows, &machine::describe(&load), versions, options.quick))?;
+    }
+    Ok(())
+}
+
+/// The rows of a group, its cases timed in turn.
+fn measure(group: &mut [Case], mut peers: Option<&mut Peers>, rounds: usize, budget: Duration) -> Result<Vec<Row>> {
+    let mut rows: Vec<Row> = group.iter().map(Row::new).collect();
+    for (case, row) in group.iter_mut().zip(&mut rows) {
+        row.fault = check(case, peers.as_deref_mut()).err().map(|e| e.to_string());
+    }
+    for _ in 0..rounds {
+        for (case, row) in group.iter_mut().zip(&mut rows).filter(|(_, row)| row.fault.is_none()) {
+            row.ours.push(subject::median_ns(&mut *case.subject, budget));
+            if let (Some(name), Some(peers)) = (&case.peer, peers.as_deref_mut()) {
+                for (peer, ns) in peers.ask(name, budget)? {
+                    row.peers.entry(peer).or_default().push(ns);
+                }
+            }
+        }
+    }
+    report::settle(&mut rows);
+    Ok(rows)
+}
+
+/// Whether a case gives what plain arithmetic and the peers give.
+fn check(case: &mut Case, peers: Option<&mut Peers>) -> Result<()> {
+    let values = case.subject.values()?;
+    if let Some(expected) = &case.expected {
+        let close = |a: &f64, b: &f64| (a - b).abs() <= 1e-12 * (1.0 + b.abs());
+        if values.len() != expected.len() || !values.iter().zip(expected).all(|(a, b)| close(a, b)) {
+            return Err("the result is wrong".into());
+        }
+    }
+    if let (Some(name), Some(peers)) = (&case.peer, peers) {
+        let ours: f64 = values.iter().enumerate().map(|(i, v)| v * (i as f64).cos()).sum();
+        for (peer, theirs) in peers.ask(name, Duration::ZERO)? {
+            if (ours - theirs).abs() > 1e-8 * ours.abs().max(1.0) {
+                return Err(format!("{peer} gives another result: {theirs}, ours is {ours}").into());
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! A plan as operations on values: diagonals, sums, permutations, contractions and products.
+//!
+//! The same steps run on present values and are recorded on traced ones, so that a program sees them one by
+//! one, and their derivatives are contractions again.
+
+use crate::notation::{Rearrange, Transpose};
+use crate::plan::{Axes, Kind, Operand, Plan};
+use smallvec::{SmallVec, smallvec};
+use std::borrow::Cow;
+use tenferro_core_ops::ops::Mul;
+use tenferro_core_ops::{Dim, Extents, Var, apply1};
+
+/// What `plan` makes of operands of one dtype.
+pub(crate) fn lower(plan: &Plan, x: &[&Var]) -> Var {
+    let mut made: SmallVec<[Option<Var>; 4]> = SmallVec::new();
+    for step in plan.steps() {
+        let lhs = prepared(&step.lhs, x, &mut made);
+        let rhs = prepared(&step.rhs, x, &mut made);
+        made.push(Some(match &step.kind {
+            Kind::Dot(dot) => apply1(dot, &[&*lhs, &*rhs]),
+            Kind::Multiply { lhs_axes, rhs_axes } => product(&lhs, &rhs, lhs_axes, rhs_axes),
+        }));
+    }
+    let last = made.pop().flatten().map_or(Cow::Borrowed(x[0]), Cow::Owned);
+    rearranged(last, plan.finish()).into_owned()
+}
+
+fn prepared<'a>(operand: &Operand, x: &[&'a Var], made: &mut [Option<Var>]) -> Cow<'a, Var> {
+    let value = match operand.slot.checked_sub(x.len()) {
+        None => Cow::Borrowed(x[operand.slot]),
+        Some(step) => Cow::Owned(made[step].take().expect("a result is used once, after it was made")),
+    };
+    rearranged(value, &operand.prepare)
+}
+
+fn rearranged<'a>(x: Cow<'a, Var>, by: &Rearrange) -> Cow<'a, Var> {
+    if by.is_identity() {
+        return x;
+    }
+    let mut x = x.into_owned();
+    for &(a, b) in &by.diagonals {
+        x = square(&x, a, b).extract_diag(a, b);
+    }
+    if !by.sums.is_empty() {
+        x = x.reduce_sum(Some(&by.sums));
+    }
+    if let Some(permutation) = &by.permutation {
+        x = x.transpose(permutation);
+    }
+    Cow::Owned(x)
+}
+
+/// `x`, of which the extents of two axes were taken to be equal. A diagonal does not ask that they are, so a shape
+/// that says it is asked for, which the run checks.
+fn square(x: &Var, a: usize, b: usize) -> Var {
+    let (n, m) = (x.extent(a), x.extent(b));
+    if n == m {
+        return x.clone();
+    }
+    let common = certain(n, m);
+    let mut shape = x.shape();
+    for axis in [a, b] {
+        if let Some(extent) = shape.get_mut(axis) {
+            *extent = common.clone();
+        }
+    }
+    x.broadcast_in_dim(&shape, &(0..x.rank()).collect::<Axes>())
+}
+
+/// Of two extents taken to be equal, the one that is known. A literal 1 is not to be repeated to a symbol.
+fn certain(a: Dim, b: Dim) -> Dim {
+    if b.as_lit().is_some() { b } else { a }
+}
+
+/// The elementwise product of operands whose axes are these axes of the result.
+fn product(lhs: &Var, rhs: &Var, lhs_axes: &[usize], rhs_axes: &[usize]) -> Var {
+    if lhs_axes == rhs_axes && lhs_axes.iter().enumerate().all(|(i, axis)| i == *axis) {
+        return apply1(&Mul, &[lhs, rhs]);
+    }
+    let rank = lhs_axes.iter().chain(rhs_axes).max().map_or(0, |axis| axis + 1);
+    let mut shape: Extents<Dim> = smallvec![Dim::Lit(1); rank];
+    for (i, axis) in lhs_axes.iter().enumerate() {
+        shape[*axis] = lhs.extent(i);
+    }
+    for (i, axis) in rhs_axes.iter().enumerate() {
+        let shared = lhs_axes.contains(axis);
+        let extent = rhs.extent(i);
+        shape[*axis] = if shared { certain(std::mem::replace(&mut shape[*axis], Dim::Lit(1)), extent) } else { extent };
+    }
+    let [lhs, rhs] = [(lhs, lhs_axes), (rhs, rhs_axes)].map(|(v, axes)| v.broadcast_in_dim(&shape, axes));
+    apply1(&Mul, &[&lhs, &rhs])
+}
+
+/// The cotangent of an operand of extents `shape`, from the value of the einsum of its [`Transpose`].
+pub(crate) fn embedded(y: Var, by: &Transpose, shape: &[Dim]) -> Var {
+    let embed = &by.embed;
+    let extent = |label: &u32| {
+        let axis = embed.input.iter().position(|other| other == label).expect("a label of the operand");
+        shape[axis].clone()
+    };
+    let distinct: Extents<Dim> = embed.output.iter().map(extent).collect();
+    let mut y = y.broadcast_in_dim(&distinct, &by.broadcast_axes());
+    if let Some(permutation) = &embed.permutation {
+        let mut inverse: Axes = smallvec![0; permutation.len()];
+        permutation.iter().enumerate().for_each(|(k, axis)| inverse[*axis] = k);
+        y = y.transpose(&inverse);
+    }
+    for &(a, b) in embed.diagonals.iter().rev() {
+        y = y.embed_diag(a, b);
+    }
+    y
+}

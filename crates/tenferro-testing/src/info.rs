@@ -1,0 +1,320 @@
+//! What the suite knows of an operation.
+
+use crate::{array::Array, run::Calls};
+use std::{fmt::Debug, sync::Arc};
+use tenferro_core_ops::{Dim, Var};
+use tenferro_cpu::CpuBackend;
+use tenferro_runtime::{EagerTensor, TracedTensor, tier::IntoVars};
+use tenferro_tensor::{DType, Result, Tensor};
+
+/// An operation: samples with an independent reference, errors, and how often it is differentiable.
+#[derive(Default)]
+pub struct OpInfo {
+    /// The operation, as tests are named.
+    pub name: &'static str,
+    /// Inputs that every property is checked on.
+    pub samples: Vec<Sample>,
+    /// Calls with symbolic extents.
+    pub symbolic: Vec<Symbolic>,
+    /// Derivatives known in closed form, for points where differences say nothing: ties, kinks, zeros.
+    pub closed: Vec<Closed>,
+    /// Bad inputs and what their errors say.
+    pub errors: Vec<Failure>,
+    /// Derivatives that are checked: 0 for an operation without one (its tangent is zero), 2 for any order.
+    pub order: u32,
+    /// Relative to the reference, in units of the rounding error of the dtype.
+    pub tolerance: f64,
+    /// Inputs broadcast against each other.
+    pub broadcasts: bool,
+    /// Inputs of different dtypes are promoted.
+    pub promotes: bool,
+    /// Loops that do not apply, and why.
+    pub skips: Vec<(&'static str, &'static str)>,
+}
+
+/// Inputs of a call.
+pub struct Sample {
+    /// Parameters, dtypes and shapes.
+    pub label: String,
+    /// The inputs.
+    pub inputs: Vec<Array>,
+    /// The operation with its parameters.
+    pub call: Calls,
+    /// The expected outputs, by other code.
+    pub reference: Arc<dyn Fn(&[Array]) -> Vec<Array> + Send + Sync>,
+    /// Differentiable at these inputs, in double precision.
+    pub smooth: bool,
+    /// The same call by the methods of the tiers.
+    pub surface: Option<SurfaceCalls>,
+}
+
+/// A call on inputs with symbolic extents.
+pub struct Symbolic {
+    /// Parameters, dtypes and shapes.
+    pub label: String,
+    /// Dtype and extents of the inputs.
+    pub inputs: Vec<(DType, Vec<Dim>)>,
+    /// The operation with its parameters.
+    pub call: Calls,
+}
+
+/// A cotangent and what it is pulled back to.
+pub struct Closed {
+    /// Parameters, dtypes and shapes.
+    pub label: String,
+    /// The inputs.
+    pub inputs: Vec<Array>,
+    /// The operation with its parameters.
+    pub call: Calls,
+    /// Cotangent of the output.
+    pub ct: Array,
+    /// Cotangents of the differentiable inputs.
+    pub expected: Vec<Array>,
+}
+
+/// A call that must fail.
+pub struct Failure {
+    /// Parameters, dtypes and shapes.
+    pub label: String,
+    /// The inputs.
+    pub inputs: Vec<Array>,
+    /// The operation with its parameters.
+    pub call: Calls,
+    /// The operation that the error names.
+    pub op: &'static str,
+    /// What the message contains: what was got, what was expected.
+    pub parts: Vec<&'static str>,
+}
+
+/// One call as methods of dynamic, eager and traced tensors.
+pub struct Surface<P> {
+    /// On a backend.
+    pub direct: fn(&P, &[Tensor], &mut CpuBackend) -> Result<Tensor>,
+    /// On an eager runtime.
+    pub eager: fn(&P, &[EagerTensor]) -> Result<EagerTensor>,
+    /// Recorded.
+    pub traced: fn(&P, &[TracedTensor]) -> Result<TracedTensor>,
+}
+
+impl<P> Clone for Surface<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<P> Copy for Surface<P> {}
+
+type Method<X> = Arc<dyn Fn(&[X]) -> Result<X> + Send + Sync>;
+
+/// A [`Surface`] with its parameters.
+#[derive(Clone)]
+pub struct SurfaceCalls {
+    /// On a backend.
+    pub direct: Arc<dyn Fn(&[Tensor], &mut CpuBackend) -> Result<Tensor> + Send + Sync>,
+    /// On an eager runtime.
+    pub eager: Method<EagerTensor>,
+    /// Recorded.
+    pub traced: Method<TracedTensor>,
+}
+
+/// `surface!(P; name(1, 2) |p| args..)`: the method `name` of input 0 with inputs 1 and 2 and arguments from `p`.
+macro_rules! surface {
+    ($P:ty; $name:ident($($i:literal),*) $(|$p:ident| $($arg:expr),+)?) => {
+        $crate::info::Surface::<$P> {
+            direct: |_p, x, backend| {
+                $(let $p = _p;)?
+                tenferro_runtime::TensorOps::$name(&x[0], $(&x[$i],)* $($($arg,)+)? backend)
+            },
+            eager: |_p, x| {
+                $(let $p = _p;)?
+                x[0].$name($(&x[$i],)* $($($arg),+)?)
+            },
+            traced: |_p, x| {
+                $(let $p = _p;)?
+                x[0].$name($(&x[$i],)* $($($arg),+)?)
+            },
+        }
+    };
+}
+pub(crate) use surface;
+
+/// What a reference gives: one array or several.
+pub trait Outputs {
+    /// All of them.
+    fn outputs(self) -> Vec<Array>;
+}
+
+impl Outputs for Array {
+    fn outputs(self) -> Vec<Array> {
+        vec![self]
+    }
+}
+
+impl Outputs for Vec<Array> {
+    fn outputs(self) -> Vec<Array> {
+        self
+    }
+}
+
+/// An operation with parameters `P`, while its samples are listed.
+pub(crate) struct Listing<P, V, A> {
+    info: OpInfo,
+    call: fn(&P, &[Var]) -> V,
+    reference: fn(&P, &[Array]) -> A,
+    surface: Option<Surface<P>>,
+}
+
+/// Starts the listing of an operation.
+pub(crate) fn op<P, V: IntoVars, A: Outputs>(
+    name: &'static str,
+    call: fn(&P, &[Var]) -> V,
+    reference: fn(&P, &[Array]) -> A,
+) -> Listing<P, V, A> {
+    let info = OpInfo { name, order: 2, tolerance: 8.0, ..OpInfo::default() };
+    Listing { info, call, reference, surface: None }
+}
+
+impl<P, V, A> Listing<P, V, A>
+where
+    P: Clone + Debug + Send + Sync + 'static,
+    V: IntoVars + 'static,
+    A: Outputs + 'static,
+{
+    fn calls(&self, p: &P) -> Calls {
+        let (call, p) = (self.call, p.clone());
+        Arc::new(move |x| call(&p, x).into_vars().into_vec())
+    }
+
+    fn listed(mut self, p: P, inputs: Vec<Array>, smooth: bool) -> Self {
+        let call = self.calls(&p);
+        let label = label(&p, &inputs);
+        let surface = self.surface.map(|s| {
+            let [a, b, c] = [(); 3].map(|()| p.clone());
+            SurfaceCalls {
+                direct: Arc::new(move |x, backend| (s.direct)(&a, x, backend)),
+                eager: Arc::new(move |x| (s.eager)(&b, x)),
+                traced: Arc::new(move |x| (s.traced)(&c, x)),
+            }
+        });
+        let (f, p) = (self.reference, p);
+        let reference = Arc::new(move |x: &[Array]| f(&p, x).outputs());
+        self.info.samples.push(Sample { label, inputs, call, reference, smooth, surface });
+        self
+    }
+
+    /// Differentiable inputs.
+    pub(crate) fn sample(self, p: P, inputs: Vec<Array>) -> Self {
+        let double = inputs.iter().all(|a| !matches!(a.dtype, DType::F32 | DType::C32));
+        self.listed(p, inputs, double)
+    }
+
+    /// Inputs where differences do not approach a derivative.
+    pub(crate) fn kink(self, p: P, inputs: Vec<Array>) -> Self {
+        self.listed(p, inputs, false)
+    }
+
+    /// Inputs with known outputs.
+    pub(crate) fn value(mut self, p: P, inputs: Vec<Array>, expected: Array) -> Self {
+        self = self.listed(p, inputs, false);
+        let last = self.info.samples.last_mut().expect("pushed above");
+        last.reference = Arc::new(move |_| vec![expected.clone()]);
+        last.label = format!("known value of {}", last.label);
+        self
+    }
+
+    /// A call on f64 inputs whose extents are the symbols `n`, `m`, `k`, or numbers.
+    pub(crate) fn symbolic(self, p: P, shapes: &[&[&str]]) -> Self {
+        let inputs: Vec<(DType, &[&str])> = shapes.iter().map(|&s| (DType::F64, s)).collect();
+        self.symbolic_of(p, &inputs)
+    }
+
+    /// As [`symbolic`](Self::symbolic), of any dtypes.
+    pub(crate) fn symbolic_of(mut self, p: P, inputs: &[(DType, &[&str])]) -> Self {
+        let call = self.calls(&p);
+        self.info.symbolic.push(symbolic(format!("{p:?}"), inputs, call));
+        self
+    }
+
+    /// A symbolic call that takes its parameters from the extents of its inputs.
+    pub(crate) fn symbolic_call(mut self, inputs: &[(DType, &[&str])], call: fn(&[Var]) -> Var) -> Self {
+        self.info.symbolic.push(symbolic("symbolic parameters".into(), inputs, Arc::new(move |x| vec![call(x)])));
+        self
+    }
+
+    /// The cotangents of the differentiable inputs for the cotangent `ct`.
+    pub(crate) fn closed(mut self, p: P, inputs: Vec<Array>, ct: Array, expected: Vec<Array>) -> Self {
+        let (call, label) = (self.calls(&p), label(&p, &inputs));
+        self.info.closed.push(Closed { label, inputs, call, ct, expected });
+        self
+    }
+
+    /// A call that fails with an error of operation `op` that says `parts`.
+    pub(crate) fn error_of(mut self, op: &'static str, p: P, inputs: Vec<Array>, parts: &[&'static str]) -> Self {
+        let (call, label) = (self.calls(&p), label(&p, &inputs));
+        self.info.errors.push(Failure { label, inputs, call, op, parts: parts.to_vec() });
+        self
+    }
+
+    /// A call that fails with an error of this operation that says `parts`.
+    pub(crate) fn error(self, p: P, inputs: Vec<Array>, parts: &[&'static str]) -> Self {
+        let name = self.info.name;
+        self.error_of(name, p, inputs, parts)
+    }
+
+    /// The methods of the tiers, for the samples listed after this.
+    pub(crate) fn surface(mut self, s: Surface<P>) -> Self {
+        self.surface = Some(s);
+        self
+    }
+
+    /// See [`OpInfo::order`].
+    pub(crate) fn order(mut self, order: u32) -> Self {
+        self.info.order = order;
+        self
+    }
+
+    /// See [`OpInfo::tolerance`].
+    pub(crate) fn tolerance(mut self, tolerance: f64) -> Self {
+        self.info.tolerance = tolerance;
+        self
+    }
+
+    /// Inputs broadcast against each other and are promoted.
+    pub(crate) fn broadcasts(mut self) -> Self {
+        self.info.broadcasts = true;
+        self.promotes()
+    }
+
+    /// Inputs of different dtypes are promoted.
+    pub(crate) fn promotes(mut self) -> Self {
+        self.info.promotes = true;
+        self
+    }
+
+    /// A loop that does not apply, and why.
+    pub(crate) fn skip(mut self, name: &'static str, why: &'static str) -> Self {
+        self.info.skips.push((name, why));
+        self
+    }
+
+    /// Changes the listing by `f`, as in a loop over dtypes.
+    pub(crate) fn each<X>(self, items: impl IntoIterator<Item = X>, f: impl Fn(Self, X) -> Self) -> Self {
+        items.into_iter().fold(self, f)
+    }
+
+    /// The finished listing.
+    pub(crate) fn done(self) -> OpInfo {
+        self.info
+    }
+}
+
+fn label<P: Debug>(p: &P, inputs: &[Array]) -> String {
+    let avals: Vec<String> = inputs.iter().map(|a| format!("{}{:?}", a.dtype, a.shape)).collect();
+    format!("{p:?} on {}", avals.join(", "))
+}
+
+fn symbolic(label: String, inputs: &[(DType, &[&str])], call: Calls) -> Symbolic {
+    let dim = |s: &&str| s.parse().map_or_else(|_| Dim::symbol(s), Dim::Lit);
+    let of = |&(dtype, shape): &(DType, &[&str])| (dtype, shape.iter().map(dim).collect());
+    let shapes: Vec<&[&str]> = inputs.iter().map(|x| x.1).collect();
+    Symbolic { label: format!("{label} on {shapes:?}"), inputs: inputs.iter().map(of).collect(), call }
+}

@@ -1,0 +1,77 @@
+//! The list of operations is complete.
+
+use super::{Completeness, LOOPS, Outcome, all};
+use crate::{info::OpInfo, run};
+use std::collections::BTreeSet;
+
+/// Checks of the list as a whole.
+pub const COMPLETENESS: &[Completeness] = &[
+    Completeness { name: "every_primitive_has_samples", check: every_primitive },
+    Completeness { name: "every_operation_has_a_derivative_status", check: derivative_status },
+    Completeness { name: "skips_name_loops", check: skips },
+    Completeness { name: "names_are_distinct", check: names },
+];
+
+/// What the core exports beside operations: parameters of them.
+const PARAMETERS: &[&str] = &["Relation", "Step"];
+
+/// The source that lists the core operations.
+const EXPORTS: &str = include_str!("../../../tenferro-core-ops/src/ops/mod.rs");
+
+/// The types that `pub use module::{A, B};` lines name.
+fn exported() -> BTreeSet<&'static str> {
+    let lines = EXPORTS.lines().filter_map(|l| l.strip_prefix("pub use ")?.strip_suffix(';'));
+    let names = lines.flat_map(|l| l.rsplit("::").next().unwrap_or(l).trim_matches(['{', '}']).split(", "));
+    names.filter(|n| !PARAMETERS.contains(n)).collect()
+}
+
+fn every_primitive(infos: &[OpInfo]) -> Outcome {
+    // The Debug form of an operation begins with its type.
+    let type_of = |debug: String| debug.split([' ', '{', '(']).next().unwrap_or_default().to_string();
+    let sampled: BTreeSet<String> = infos
+        .iter()
+        .flat_map(|i| &i.samples)
+        .filter_map(|s| run::primitive(&s.call, &s.inputs))
+        .map(|op| type_of(format!("{op:?}")))
+        .collect();
+    let exported = exported();
+    if exported.len() < 40 {
+        return Err(format!("only {} operations found in the list of the core", exported.len()));
+    }
+    all(exported.into_iter().map(|name| {
+        if sampled.contains(name) { Ok(()) } else { Err(format!("{name} has no sample in any OpInfo")) }
+    }))
+}
+
+/// An operation is differentiable and checked to be at a smooth point of f64 and, if it takes them, complex numbers,
+/// or is stated not to be.
+fn derivative_status(infos: &[OpInfo]) -> Outcome {
+    all(infos.iter().map(|i| {
+        let complex = |a: &crate::Array| a.dtype.is_complex();
+        let smooth = |f: &dyn Fn(&crate::info::Sample) -> bool| {
+            let floats = |s: &crate::info::Sample| s.inputs.iter().any(|a| a.dtype.is_differentiable());
+            i.samples.iter().any(|s| s.smooth && floats(s) && f(s))
+        };
+        let takes_complex = i.samples.iter().any(|s| s.inputs.iter().any(complex));
+        let inputs = i.samples.iter().any(|s| !s.inputs.is_empty());
+        if i.order > 0 && inputs && !smooth(&|_| true) {
+            Err(format!("{}: no smooth sample", i.name))
+        } else if i.order > 0 && takes_complex && !smooth(&|s| s.inputs.iter().any(complex)) {
+            Err(format!("{}: no smooth complex sample", i.name))
+        } else {
+            Ok(())
+        }
+    }))
+}
+
+fn skips(infos: &[OpInfo]) -> Outcome {
+    let known = |name: &str| LOOPS.iter().any(|l| l.name == name) || ["zero_size", "rank_0"].contains(&name);
+    all(infos.iter().flat_map(|i| i.skips.iter().map(move |s| (i, s))).map(|(i, (name, why))| {
+        if known(name) && !why.is_empty() { Ok(()) } else { Err(format!("{} skips {name}: {why:?}", i.name)) }
+    }))
+}
+
+fn names(infos: &[OpInfo]) -> Outcome {
+    let mut seen = BTreeSet::new();
+    all(infos.iter().map(|i| if seen.insert(i.name) { Ok(()) } else { Err(format!("{} twice", i.name)) }))
+}

@@ -1,0 +1,143 @@
+//! The properties, one a file.
+
+mod broadcast;
+mod closed;
+mod completeness;
+mod decomposition;
+mod errors;
+mod inputs;
+mod into;
+mod jvp;
+mod promotion;
+mod second_order;
+mod shape;
+mod sizes;
+mod surfaces;
+mod symbolic;
+mod tiers;
+mod transpose;
+mod value;
+mod views;
+
+pub use completeness::COMPLETENESS;
+
+use crate::{
+    array::Array,
+    info::{OpInfo, Sample},
+};
+use tenferro_tensor::{DType, Error};
+
+/// What a check finds wrong, in words.
+pub type Outcome = Result<(), String>;
+
+/// A property of operations.
+pub struct Loop {
+    /// As tests are named.
+    pub name: &'static str,
+    relevant: fn(&OpInfo) -> bool,
+    /// Checks it on all samples of an operation.
+    pub check: fn(&OpInfo) -> Outcome,
+}
+
+impl Loop {
+    /// Whether there is something to check.
+    pub fn applies(&self, info: &OpInfo) -> bool {
+        (self.relevant)(info) && info.skips.iter().all(|(name, _)| *name != self.name)
+    }
+}
+
+fn differentiable(info: &OpInfo) -> bool {
+    let real = |s: &Sample| s.inputs.iter().any(|a| a.dtype.is_differentiable());
+    info.order > 0 && info.samples.iter().any(real)
+}
+
+fn several_inputs(info: &OpInfo) -> bool {
+    info.samples.iter().any(|s| s.inputs.len() > 1)
+}
+
+/// All properties.
+pub const LOOPS: &[Loop] = &[
+    Loop { name: "shape", relevant: |_| true, check: shape::check },
+    Loop { name: "value", relevant: |_| true, check: value::check },
+    Loop { name: "sizes", relevant: |_| true, check: sizes::check },
+    Loop { name: "views", relevant: |i| i.samples.iter().any(|s| !s.inputs.is_empty()), check: views::check },
+    Loop { name: "into", relevant: into::relevant, check: into::check },
+    Loop { name: "broadcast", relevant: |i| i.broadcasts && several_inputs(i), check: broadcast::check },
+    Loop { name: "promotion", relevant: |i| i.promotes && several_inputs(i), check: promotion::check },
+    Loop { name: "tiers", relevant: |_| true, check: tiers::check },
+    Loop { name: "surfaces", relevant: |i| i.samples.iter().any(|s| s.surface.is_some()), check: surfaces::check },
+    Loop { name: "symbolic", relevant: |i| !i.symbolic.is_empty(), check: symbolic::check },
+    Loop { name: "decomposition", relevant: decomposition::relevant, check: decomposition::check },
+    Loop { name: "jvp", relevant: differentiable, check: jvp::check },
+    Loop { name: "flat", relevant: |i| i.order == 0, check: jvp::check_flat },
+    Loop { name: "transpose", relevant: differentiable, check: transpose::check },
+    Loop { name: "second_order", relevant: |i| i.order > 1 && differentiable(i), check: second_order::check },
+    Loop { name: "closed_derivative", relevant: |i| !i.closed.is_empty(), check: closed::check },
+    Loop { name: "errors", relevant: |i| !i.errors.is_empty(), check: errors::check },
+    Loop { name: "inputs_untouched", relevant: |_| true, check: inputs::check },
+];
+
+/// A check of the list of operations itself.
+pub struct Completeness {
+    /// As tests are named.
+    pub name: &'static str,
+    /// Checks it.
+    pub check: fn(&[OpInfo]) -> Outcome,
+}
+
+/// Checks every sample and reports all that fail.
+fn each(info: &OpInfo, f: impl Fn(&Sample) -> Outcome) -> Outcome {
+    all(info.samples.iter().map(|s| f(s).map_err(|e| format!("{}: {e}", s.label))))
+}
+
+/// All that failed.
+fn all(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
+    let failures: Vec<String> = outcomes.filter_map(Result::err).collect();
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+}
+
+/// An error of a run, and during what.
+fn during<T>(what: &str, r: Result<T, Error>) -> Result<T, String> {
+    r.map_err(|e| format!("{what}: {e}"))
+}
+
+fn close(what: &str, got: &[Array], want: &[Array], rtol: f64, atol: f64) -> Outcome {
+    if got.len() != want.len() {
+        return Err(format!("{what}: got {} outputs, expected {}", got.len(), want.len()));
+    }
+    all(got.iter().zip(want).map(|(g, w)| g.close(w, rtol, atol).map_err(|e| format!("{what}: {e}"))))
+}
+
+/// Equal, NaN for NaN.
+fn equal(what: &str, got: &[Array], want: &[Array]) -> Outcome {
+    close(what, got, want, 0.0, 0.0)
+}
+
+/// Rounding error of a dtype.
+fn epsilon(dtype: DType) -> f64 {
+    match dtype {
+        DType::F32 | DType::C32 => f32::EPSILON as f64,
+        _ => f64::EPSILON,
+    }
+}
+
+/// Close up to the tolerance of the operation and `factor`, relative to the largest finite element.
+fn near(what: &str, got: &[Array], want: &[Array], tolerance: f64) -> Outcome {
+    all(got.iter().zip(want).map(|(g, w)| {
+        let finite = |a: &Array| a.data.iter().map(|e| e.c().norm()).filter(|x| x.is_finite()).fold(0.0, f64::max);
+        let eps = tolerance * epsilon(w.dtype);
+        close(what, std::slice::from_ref(g), std::slice::from_ref(w), eps, eps * finite(w).min(1e3))
+    }))
+    .and(if got.len() == want.len() { Ok(()) } else { Err(format!("{what}: {} outputs", got.len())) })
+}
+
+/// Cotangents for the outputs that have derivatives, zero for the others.
+fn directions(like: &[Array], seed: u64) -> Vec<Array> {
+    like.iter().enumerate().map(|(i, a)| a.direction(seed + i as u64)).collect()
+}
+
+/// Directions for the differentiable inputs.
+fn input_directions(x: &[Array], seed: u64) -> Vec<Array> {
+    let wrt = crate::run::differentiable(x);
+    directions(&wrt.iter().map(|&i| x[i].clone()).collect::<Vec<_>>(), seed)
+}
