@@ -41,7 +41,7 @@ pub use divided::SpectralFunction;
 pub use lu::LuFactor;
 pub use solve::LuSolve;
 pub use spectral::{SpectralCore, SpectralDerivative};
-pub use split::{Couple, GramSolve, Split};
+pub use split::{Couple, GramLyapunov, GramSolve, Split};
 pub use stop_gradient::StopGradient;
 pub use surface::{CpuLinalgExt, LinalgOps, LinalgRecorded, TypedLinalgOps};
 pub use svd::{Gaps, Svd};

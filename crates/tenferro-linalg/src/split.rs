@@ -1,22 +1,24 @@
 //! A matrix split into two factors of low rank, `A = A1 A2 + R`, as tensor networks split a tensor.
 //!
 //! The factors are `A1 = U s^1/2` and `A2 = s^1/2 V^H` of a truncated singular value decomposition, but their
-//! derivative is that of the product only: the basis of the bond between them is a gauge, which is transported
-//! along without ever asking how the kept singular values differ. So it is right at every degeneracy of the kept
-//! ones among themselves, and of the discarded ones; only the gap at the cut matters.
+//! derivative is that of the factors up to a unitary basis of the bond between them, which is a gauge: it is
+//! transported along without ever asking how the kept singular values differ. So it is right at every degeneracy of
+//! the kept ones among themselves, and of the discarded ones; only the gap at the cut matters.
 //!
-//! What characterises the factors, in any gauge, is `A1^H R = 0` and `R A2^H = 0`. With the projectors
-//! `P = A1 A1^+` and `Q = A2^+ A2` and the Gram matrices `G1 = A1^H A1` and `G2 = A2 A2^H`, the gauge that shares
-//! the motion inside P and Q equally gives
+//! What characterises the factors, in any such gauge, is `A1^H R = 0`, `R A2^H = 0` and the balance
+//! `A1^H A1 = A2 A2^H`: the metric of the bond matters to whatever truncates it next. With the pseudo-inverses, the
+//! projectors `P = A1 A1^+` and `Q = A2^+ A2` and the Gram matrices `G1 = A1^H A1` and `G2 = A2 A2^H`, both G,
 //!
 //! ```text
-//! dA1 = 1/2 P dA A2^+ + W1        W1 - R W2^H G2^-1 = (1 - P) dA A2^+
-//! dA2 = 1/2 A1^+ dA Q + W2        W2 - G1^-1 W1^H R = A1^+ dA (1 - Q)
+//! dA1 = A1 X + W1        X + Y = A1^+ dA A2^+        W1 - R W2^H G2^-1 = (1 - P) dA A2^+
+//! dA2 = Y A2 + W2        G X = Y G                   W2 - G1^-1 W1^H R = A1^+ dA (1 - Q)
 //! ```
 //!
-//! These hold in a neighbourhood, so they may be differentiated again. Where they are evaluated, both Gram
-//! matrices are `diag(s)` and R is diagonal in the discarded singular vectors, so [`GramSolve`] and [`Couple`]
-//! solve their equations by division. The vectors and values are operands that no rule differentiates.
+//! where the two equations in the middle are the Lyapunov equation `G X + X G = A1^+ dA A2^+ G`.
+//! All hold in a neighbourhood, so they may be differentiated again. Where they are evaluated, both Gram
+//! matrices are `diag(s)` and R is diagonal in the discarded singular vectors, so [`GramSolve`], [`GramLyapunov`]
+//! and [`Couple`] solve their equations by division. The vectors and values are operands that no rule
+//! differentiates.
 
 use crate::{
     matrix::{floating, leading, over_columns, over_rows, scale_columns, scale_rows},
@@ -62,14 +64,16 @@ impl Primitive for Split {
         let da_right = solve(&right.adjoint(), &right.matmul(&da.adjoint())).adjoint();
         let left_da = solve(left, &left.adjoint().matmul(da));
         let middle = solve(left, &left.adjoint().matmul(&da_right));
-        let (inside1, inside2) = (left.matmul(&middle), middle.matmul(right));
-        let (b1, b2) = (&da_right - &inside1, &left_da - &inside2);
+        let (b1, b2) = (&da_right - &left.matmul(&middle), &left_da - &middle.matmul(right));
+        let gram = left.adjoint().matmul(left);
+        let turn = apply1(&GramLyapunov, &[left, kept, &middle.matmul(&gram)]);
+        let (inside1, inside2) = (left.matmul(&turn), (&middle - &turn).matmul(right));
         let w = apply_n(
             &Couple { adjoint: false },
             &[a, left, right, u, vh, discarded, kept, inverse, &b1, &b2],
             2,
         );
-        smallvec![Some(&w[0] + &(inside1 * 0.5)), Some(&w[1] + &(inside2 * 0.5))]
+        smallvec![Some(&w[0] + &inside1), Some(&w[1] + &inside2)]
     }
     fn saves(&self) -> Saves {
         Saves::ALL
@@ -97,6 +101,44 @@ impl Primitive for GramSolve {
             (None, db) => db.clone(),
         };
         smallvec![db.map(|db| apply1(self, &[&x[0], &x[1], &db]))]
+    }
+    fn transpose(&self, ct: &[Tangent], x: &[Arg]) -> Outs<Tangent> {
+        let pulled = ct[0].as_ref().map(|ct| apply1(self, &[&x[0].known(), &x[1].known(), ct]));
+        smallvec![None, None, pulled]
+    }
+    fn saves(&self) -> Saves {
+        Saves::ALL
+    }
+}
+
+/// `X` with `F^H F X + X F^H F = C` where `F^H F` is diagonal. Inputs: F, the diagonal, which no rule
+/// differentiates, and C.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct GramLyapunov;
+
+impl Primitive for GramLyapunov {
+    const NAME: &'static str = "gram_lyapunov";
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        expect(Self::NAME, x, 3, FLOATS)?;
+        Ok(smallvec![x[2].clone()])
+    }
+    fn decompose(&self, x: &[Var]) -> Option<Outs<Var>> {
+        let sum = &over_rows(&x[1]) + &over_columns(&x[1]);
+        let zero = sum.equal(&sum.like(0.0));
+        let inverse = zero.select(&sum.like(0.0), &zero.select(&sum.like(1.0), &sum).recip());
+        Some(smallvec![&x[2] * &inverse])
+    }
+    // G dX + dX G = dC - dG X - X dG
+    fn jvp(&self, x: &[Var], y: &[Var], t: &[Tangent]) -> Outs<Tangent> {
+        let dc = match &t[0] {
+            Some(df) => {
+                let left = gram_tangent(&x[0], df, &y[0]);
+                let right = gram_tangent(&x[0], df, &y[0].adjoint()).adjoint();
+                Some(minus(&t[2], &(&left + &right)))
+            }
+            None => t[2].clone(),
+        };
+        smallvec![dc.map(|dc| apply1(self, &[&x[0], &x[1], &dc]))]
     }
     fn transpose(&self, ct: &[Tangent], x: &[Arg]) -> Outs<Tangent> {
         let pulled = ct[0].as_ref().map(|ct| apply1(self, &[&x[0].known(), &x[1].known(), ct]));
@@ -229,8 +271,8 @@ fn residual_tangent(left: &Var, right: &Var, t: &[Tangent]) -> Tangent {
 /// `(A1, A2)` with `A ~ A1 A2`, the best approximation of the rank r that `t` chooses: `A1 = U s^1/2` is `m x r`,
 /// `A2 = s^1/2 V^H` is `r x n`.
 ///
-/// A loss must not depend on the basis of the bond, that is on which T turns the factors into `A1 T^-1` and `T A2`
-/// (contracting the bond, here or later, removes it); then its derivatives of any order are right, whatever the
+/// A loss must not depend on the basis of the bond, that is on which unitary T turns the factors into `A1 T^H` and
+/// `T A2` (contracting the bond, or splitting over it again, here or later, removes it); then its derivatives of any order are right, whatever the
 /// degeneracies of the singular values, except for a cut through a multiplet, see
 /// [`Truncation`](crate::Truncation). In a batch r is the largest rank that one of the matrices needs; the factors
 /// of the others have zeros beyond theirs.

@@ -1,6 +1,6 @@
 //! Second derivatives, by forward over reverse and by reverse over reverse, are those of the first.
 
-use super::{Outcome, directions, during, each, input_directions, jvp::with, near};
+use super::{Outcome, directions, during, each, epsilon, input_directions, jvp::with, near};
 use crate::{difference::central, info::OpInfo, run};
 
 /// Relative agreement with extrapolated differences of gradients.
@@ -13,6 +13,9 @@ pub(super) fn check(info: &OpInfo) -> Outcome {
             return Ok(());
         }
         let y = during("value", run::direct(&s.call, &s.inputs))?;
+        if y.iter().any(|a| !a.dtype.is_differentiable() || epsilon(a.dtype) > f64::EPSILON) {
+            return Ok(());
+        }
         let (t, ct) = (input_directions(&s.inputs, 61), directions(&y, 62));
         let forward = during("jvp of grad", run::hvp(&s.call, &s.inputs, &ct, &t))?;
         let reverse = during("vjp of grad", run::eager_hvp(&s.call, &s.inputs, &ct, &t))?;

@@ -16,6 +16,9 @@ pub(super) fn adjoint(what: &str, call: &Calls, x: &[Array]) -> Outcome {
     all((0..3).map(|k| {
         let t = input_directions(x, 20 + 10 * k);
         let dy = during("jvp", run::jvp(call, x, &t))?;
+        if dy.iter().any(|a| !a.dtype.is_differentiable()) {
+            return Ok(());
+        }
         let ct = directions(&dy, 25 + 10 * k);
         let forward: f64 = ct.iter().zip(&dy).map(|(a, b)| a.dot(b)).sum();
         let size: f64 = ct.iter().zip(&dy).map(|(a, b)| a.norm() * b.norm() * b.data.len() as f64).sum();
