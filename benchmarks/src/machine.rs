@@ -38,7 +38,10 @@ pub(crate) fn describe(load: &str) -> String {
     let model = field("model name").unwrap_or_else(|| std::env::consts::ARCH.into());
     let family = field("cpu family").zip(field("model\t"));
     let family = family.map_or_else(String::new, |(f, m)| format!(" (family {f}, model {m})"));
-    let widest = ["avx512f", "avx2"].into_iter().find(|f| info.contains(f)).unwrap_or("neither avx2 nor avx512f");
+    let widest =
+        ["avx512f", "avx2"].into_iter().find(|f| info.contains(f)).unwrap_or("neither avx2 nor avx512f");
     let cores = info.lines().filter(|l| l.starts_with("processor")).count();
-    format!("{model}{family}, {widest}, {cores} cores of which one is used; load averages before the run {load}")
+    format!(
+        "{model}{family}, {widest}, {cores} cores of which one is used; load averages before the run {load}"
+    )
 }

@@ -8,7 +8,6 @@ mod cases;
 mod machine;
 mod peers;
 mod report;
-mod shim;
 mod subject;
 
 use cases::Case;
@@ -94,7 +93,12 @@ fn run(options: &Options) -> Result<()> {
 }
 
 /// The rows of a group, its cases timed in turn.
-fn measure(group: &mut [Case], mut peers: Option<&mut Peers>, rounds: usize, budget: Duration) -> Result<Vec<Row>> {
+fn measure(
+    group: &mut [Case],
+    mut peers: Option<&mut Peers>,
+    rounds: usize,
+    budget: Duration,
+) -> Result<Vec<Row>> {
     let mut rows: Vec<Row> = group.iter().map(Row::new).collect();
     for (case, row) in group.iter_mut().zip(&mut rows) {
         row.fault = check(case, peers.as_deref_mut()).err().map(|e| e.to_string());

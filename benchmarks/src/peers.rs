@@ -27,7 +27,10 @@ impl Peers {
         let folder = std::env::temp_dir().join(format!("tenferro-benchmarks-{}", std::process::id()));
         fs::create_dir_all(&folder)?;
         let mut command = Command::new(python);
-        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/peers.py")).args(["--serve", "--data"]).arg(&folder);
+        command
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/peers.py"))
+            .args(["--serve", "--data"])
+            .arg(&folder);
         if let Some(core) = core {
             command.args(["--core", &core.to_string()]);
         }

@@ -61,7 +61,8 @@ impl Row {
 
     /// The target in words, what was reached in the same measure, and whether that is enough.
     fn verdict(&self) -> Option<(String, String, bool)> {
-        let judged = |target: String, reached: String, value: f64, limit: f64| Some((target, reached, value <= limit));
+        let judged =
+            |target: String, reached: String, value: f64, limit: f64| Some((target, reached, value <= limit));
         let ns = self.ns();
         match self.goal {
             Goal::Units(limit) => {
@@ -71,7 +72,12 @@ impl Row {
             Goal::Nanoseconds(limit) => judged(time(limit), time(ns), ns, limit),
             Goal::OfTorch(limit) => {
                 let torch = least(self.peers.get("torch")?);
-                judged(format!("{limit:.2} of torch"), format!("{:.3} of torch", ns / torch), ns / torch, limit)
+                judged(
+                    format!("{limit:.2} of torch"),
+                    format!("{:.3} of torch", ns / torch),
+                    ns / torch,
+                    limit,
+                )
             }
             Goal::Unit | Goal::None => None,
         }
@@ -79,7 +85,14 @@ impl Row {
 
     fn cells(&self) -> [String; 6] {
         if let Some(fault) = &self.fault {
-            return [self.name.clone(), format!("FAILED: {fault}"), "".into(), "".into(), "".into(), "FAIL".into()];
+            return [
+                self.name.clone(),
+                format!("FAILED: {fault}"),
+                "".into(),
+                "".into(),
+                "".into(),
+                "FAIL".into(),
+            ];
         }
         let ours = time(self.ns()) + if self.noisy() { " ~" } else { "" };
         let (peer, ratio) = self.best_peer().map_or_else(Default::default, |(peer, ns)| {
@@ -133,7 +146,8 @@ pub(crate) fn text(rows: &[Row]) -> String {
 }
 
 fn summary(rows: &[Row]) -> String {
-    let verdicts: Vec<bool> = rows.iter().filter_map(|r| r.verdict().map(|v| v.2 && r.fault.is_none())).collect();
+    let verdicts: Vec<bool> =
+        rows.iter().filter_map(|r| r.verdict().map(|v| v.2 && r.fault.is_none())).collect();
     let met = verdicts.iter().filter(|&&v| v).count();
     let faults = rows.iter().filter(|r| r.fault.is_some()).count();
     let noisy = rows.iter().filter(|r| r.noisy()).count();
@@ -160,7 +174,8 @@ pub(crate) fn markdown(rows: &[Row], machine: &str, peers: &[String], quick: boo
 /// Puts the table between the marks in the README.
 pub(crate) fn write(table: &str) -> Result<()> {
     let readme = fs::read_to_string(README)?;
-    let (before, rest) = readme.split_once(BEGIN).ok_or("benchmarks/README.md has lost the mark before the table")?;
+    let (before, rest) =
+        readme.split_once(BEGIN).ok_or("benchmarks/README.md has lost the mark before the table")?;
     let (_, after) = rest.split_once(END).ok_or("benchmarks/README.md has lost the mark after the table")?;
     Ok(fs::write(README, format!("{before}{BEGIN}{table}{END}{after}"))?)
 }

@@ -13,10 +13,8 @@ pub(super) fn group() -> Result<Vec<Case>> {
     let sum = [3.75];
     let product = [1.6, -3.2, 1.55, 0.2];
 
-    let unit = subject(
-        || Ok(Box::new(vec![black_box(1.5) + black_box(2.25)])),
-        |sum: Box<Vec<f64>>| Ok(*sum),
-    );
+    let unit =
+        subject(|| Ok(Box::new(vec![black_box(1.5) + black_box(2.25)])), |sum: Box<Vec<f64>>| Ok(*sum));
     let mut cases = vec![Case::new("unit: two allocations and an addition", Goal::Unit, unit).expecting(sum)];
     let mut add = |name: &str, units, subject| -> Result<()> {
         let case = Case::new(format!("add, 1 element: {name}"), Goal::Units(units), subject).expecting(sum);
@@ -44,7 +42,8 @@ type Call = Box<dyn crate::subject::Subject>;
 fn typed(
     x: &TypedTensor<f64>,
     y: &TypedTensor<f64>,
-    f: impl Fn(&TypedTensor<f64>, &TypedTensor<f64>, &mut CpuBackend) -> tenferro_tensor::Result<TypedTensor<f64>> + 'static,
+    f: impl Fn(&TypedTensor<f64>, &TypedTensor<f64>, &mut CpuBackend) -> tenferro_tensor::Result<TypedTensor<f64>>
+    + 'static,
 ) -> Result<Call> {
     let (x, y, mut cpu) = (x.duplicate()?, y.duplicate()?, CpuBackend::with_threads(1));
     Ok(subject(move || f(black_box(&x), black_box(&y), &mut cpu), row_major))
@@ -55,7 +54,8 @@ fn dynamic(
     y: &TypedTensor<f64>,
     f: impl Fn(&Tensor, &Tensor, &mut CpuBackend) -> tenferro_tensor::Result<Tensor> + 'static,
 ) -> Result<Call> {
-    let (x, y, mut cpu) = (x.duplicate()?.into_tensor(), y.duplicate()?.into_tensor(), CpuBackend::with_threads(1));
+    let (x, y, mut cpu) =
+        (x.duplicate()?.into_tensor(), y.duplicate()?.into_tensor(), CpuBackend::with_threads(1));
     Ok(subject(move || f(black_box(&x), black_box(&y), &mut cpu), |z| z.to_vec_row_major()))
 }
 

@@ -4,7 +4,7 @@ use super::{Case, Goal, row_major};
 use crate::{Result, subject::subject};
 use std::hint::black_box;
 use tenferro_cpu::CpuBackend;
-use crate::shim::*;
+use tenferro_linalg::prelude::*;
 use tenferro_runtime::prelude::*;
 
 const GEMM: [usize; 5] = [64, 128, 256, 512, 1024];
@@ -17,7 +17,9 @@ pub(super) fn groups() -> Result<Vec<Vec<Case>>> {
     let mut all = Vec::new();
     for n in GEMM {
         let (a, b) = (random(n, n, 1)?, random(n, n, 2)?);
-        all.push(binary(&format!("matmul, {n}x{n}"), &format!("gemm_{n}"), a, b, |a, b, cpu| a.matmul(b, cpu))?);
+        all.push(binary(&format!("matmul, {n}x{n}"), &format!("gemm_{n}"), a, b, |a, b, cpu| {
+            a.matmul(b, cpu)
+        })?);
     }
     let x = TypedTensor::normal([1 << 22], 3)?;
     all.push(unary("exp, 2^22", "exp_4M", x.duplicate()?, |x, cpu| x.exp(cpu), |x| x.map(f64::exp))?);
@@ -26,13 +28,21 @@ pub(super) fn groups() -> Result<Vec<Vec<Case>>> {
     all.push(unary("sum, 2^22", "sum_4M", x, |x, cpu| x.reduce_sum(None, cpu), sum)?);
     let swap = |x: &Matrix| x.as_view().transpose_view([1, 0])?.to_tensor();
     let x = random(2048, 2048, 4)?;
-    all.push(unary("transposed copy, 2048x2048", "transpose_copy_2048", x, |x, cpu| x.transpose(&[1, 0], cpu), swap)?);
+    all.push(unary(
+        "transposed copy, 2048x2048",
+        "transpose_copy_2048",
+        x,
+        |x, cpu| x.transpose(&[1, 0], cpu),
+        swap,
+    )?);
     for n in FACTOR {
         let a = random(n, n, 5)?;
         let mut cpu = CpuBackend::with_threads(1);
         let x = a.duplicate()?;
         let call = subject(move || black_box(&x).svd(&mut cpu), |(_, s, _)| row_major(s));
-        all.push(vec![Case::new(format!("svd, {n}x{n}"), Goal::None, call).beside(format!("svd_{n}"), &[&a])?]);
+        all.push(vec![
+            Case::new(format!("svd, {n}x{n}"), Goal::None, call).beside(format!("svd_{n}"), &[&a])?,
+        ]);
     }
     for n in FACTOR {
         let (a, b) = (random(n, n, 5)?, random(n, 1, 6)?);

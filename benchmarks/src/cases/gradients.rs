@@ -4,7 +4,7 @@ use super::{Case, Goal, matrix, other_matrix};
 use crate::{Result, subject::subject};
 use tenferro_ad::prelude::*;
 use tenferro_cpu::CpuBackend;
-use crate::shim::*;
+use tenferro_linalg::prelude::*;
 use tenferro_runtime::{EagerRuntime, EagerTensor};
 
 type Loss = fn(&EagerTensor, &EagerTensor) -> tenferro_tensor::Result<EagerTensor>;

@@ -23,7 +23,11 @@ pub(super) fn group() -> Result<Vec<Case>> {
     Ok(vec![
         Case::new(LAUNCH, Goal::Nanoseconds(300.0), launch).expecting([3.75]),
         chain("an instruction, triangle of 2x2", instruction, run(&a, &b, |a, b| repeat(a, b, triangle))?),
-        chain("an instruction, matmul of 2x2", instruction, run(&a, &b, |a, b| repeat(a, b, |a, b, _| a.matmul(b)))?),
+        chain(
+            "an instruction, matmul of 2x2",
+            instruction,
+            run(&a, &b, |a, b| repeat(a, b, |a, b, _| a.matmul(b)))?,
+        ),
         chain("a step of a fused chain, 2x2", Goal::None, run(&a, &b, |a, b| repeat(a, b, elementwise))?),
         Case::new("program: trace and compile 1000 operations", Goal::Nanoseconds(20e6), compile(&a, false)?),
         Case::new("program: the same and the first run", Goal::Nanoseconds(20e6), compile(&a, true)?),

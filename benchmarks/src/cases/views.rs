@@ -41,13 +41,15 @@ fn rank<const N: usize>() -> Result<Vec<Case>> {
     let name = |what: &str, tier: &str| format!("{what}, rank {N}: {tier}");
     let peer = (N == 2).then(|| "transpose_view_2x2".to_owned());
     let operands = if N == 2 { vec![view.duplicate()?] } else { Vec::new() };
-    let borrowed = subject(move || black_box(&view).transpose_view(black_box(perm)), |v| v.to_vec_row_major());
+    let borrowed =
+        subject(move || black_box(&view).transpose_view(black_box(perm)), |v| v.to_vec_row_major());
     let borrowed = Case::new(name("transpose", "borrowed"), BORROWED, borrowed);
     let slice = subject(
         move || black_box(&same).slice_view(black_box(starts), black_box(limits), black_box([1; N])),
         |v| v.to_vec_row_major(),
     );
-    let eager = subject(move || black_box(&e).transpose(&black_box(perm)), |v| v.to_tensor()?.to_vec_row_major());
+    let eager =
+        subject(move || black_box(&e).transpose(&black_box(perm)), |v| v.to_tensor()?.to_vec_row_major());
     let eager_slice = subject(
         move || black_box(&sliced).slice(&black_box(starts), &black_box(limits), &black_box([1; N])),
         |v| v.to_tensor()?.to_vec_row_major(),

@@ -61,6 +61,14 @@ impl Operand<'_> {
         }
     }
 
+    /// Whether the data are in host memory.
+    pub fn is_host(&self) -> bool {
+        match self {
+            Operand::Read(r) => r.is_host(),
+            Operand::Own(t) => t.is_host(),
+        }
+    }
+
     /// Where the data are.
     pub fn placement(&self) -> &Placement {
         match self {

@@ -401,6 +401,20 @@ impl From<usize> for Dim {
     }
 }
 
+impl std::ops::Add for &Dim {
+    type Output = Dim;
+    fn add(self, o: &Dim) -> Dim {
+        Extent::add(self, o)
+    }
+}
+
+impl std::ops::Mul for &Dim {
+    type Output = Dim;
+    fn mul(self, o: &Dim) -> Dim {
+        Extent::mul(self, o)
+    }
+}
+
 impl fmt::Display for Dim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let p = match self {

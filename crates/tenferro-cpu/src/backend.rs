@@ -4,7 +4,13 @@ use crate::{
     kernels,
     threads::{Par, Threads},
 };
-use std::{num::NonZeroUsize, sync::Arc};
+use std::{
+    num::NonZeroUsize,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 use tenferro_core_ops::{
     Aval, Backend, EngineRegistration, Kernel, KernelTable, Kernels, Op, Operand, Out, Outs, Session, ops,
 };
@@ -25,6 +31,7 @@ struct Shared {
     table: KernelTable,
     threads: Threads,
     placement: Placement,
+    nan_check: AtomicBool,
 }
 
 impl Default for CpuBackend {
@@ -46,7 +53,7 @@ impl CpuBackend {
 
     fn on(threads: Threads) -> Self {
         let table = KernelTable::new::<CpuBackend>(kernels::core);
-        CpuBackend(Arc::new(Shared { table, threads, placement: Placement::host() }))
+        CpuBackend(Arc::new(Shared { table, threads, placement: Placement::host(), nan_check: AtomicBool::new(false) }))
     }
 
     /// The thread budget.
@@ -67,6 +74,24 @@ impl CpuBackend {
     /// on the caller's thread if it is little or the caller is a worker already, else in this backend's pool.
     pub fn parallel<R: Send>(&self, work: usize, f: impl FnOnce(Par) -> R + Send) -> R {
         self.0.threads.parallel(work, f)
+    }
+
+    /// Makes every operation whose result has a NaN an error that names it, on all handles of this backend. For
+    /// finding where a NaN comes from: each result is read once more.
+    ///
+    /// ```
+    /// use tenferro_cpu::CpuBackend;
+    /// use tenferro_runtime::{Tensor, TensorOps};
+    ///
+    /// let mut cpu = CpuBackend::new();
+    /// cpu.set_nan_check(true);
+    /// let x = Tensor::from_vec_col_major([2], vec![1.0, -1.0])?;
+    /// let error = x.log(&mut cpu).unwrap_err();
+    /// assert_eq!(error.op(), "log");
+    /// # tenferro_tensor::Result::Ok(())
+    /// ```
+    pub fn set_nan_check(&self, on: bool) {
+        self.0.nan_check.store(on, Ordering::Relaxed);
     }
 
     /// Replaces kernels: the rows that `fill` lists win over those that are there.
@@ -97,12 +122,20 @@ impl Backend for CpuBackend {
         out: &mut Out<'_>,
     ) -> Result<Outs<Tensor>> {
         for operand in x.iter() {
-            if !operand.read().is_host() {
+            if !operand.is_host() {
                 let expected = "a host tensor (download it from its own backend)";
                 return Err(Error::placement(op.name(), "operand", operand.placement(), expected));
             }
         }
+        let checked = self.0.nan_check.load(Ordering::Relaxed);
+        if checked && let Some(chain) = op.as_any().downcast_ref() {
+            // Step by step, so that the error names the one that made the NaN.
+            return self.store(op.name(), kernels::nan::steps(self, chain, x)?, y, out);
+        }
         let results = kernel.call(op, self, x, y, out)?;
+        if checked {
+            kernels::nan::check(op.name(), &results, out)?;
+        }
         if results.is_empty() || matches!(out, Out::New) {
             return Ok(results);
         }
@@ -145,7 +178,7 @@ impl CpuBackend {
             )
         };
         match std::mem::replace(out, Out::New) {
-            Out::New => {}
+            Out::New => return Ok(results),
             Out::Into(views) => {
                 for ((t, a), view) in results.iter().zip(y).zip(views) {
                     copy(t, a, view)?;

@@ -43,18 +43,29 @@ impl Primitive for Fused {
     const NAME: &'static str = "fused";
     const ELEMENTWISE: bool = true;
     fn infer<D: Extent>(&self, x: &[&Aval<D>], fresh: Fresh) -> Result<Outs<Aval<D>>> {
-        if x.len() != self.inputs {
-            return Err(Error::argument(Self::NAME, "number of inputs", x.len(), self.inputs));
+        if x.len() != self.inputs || x.is_empty() {
+            let expected = format_args!("{}, which is at least 1", self.inputs).to_string();
+            return Err(Error::argument(Self::NAME, "number of inputs", x.len(), expected));
         }
         let mut values: Vec<Aval<D>> = x.iter().map(|a| (*a).clone()).collect();
         for a in &values[1..] {
             expect_shape(Self::NAME, "operands", a, &values[0])?;
         }
         for step in self.steps.iter() {
-            let x: SmallVec<[&Aval<D>; 3]> = step.x.iter().map(|&k| &values[k as usize]).collect();
+            let of = |&k: &u32| {
+                values.get(k as usize).ok_or_else(|| {
+                    let expected = format_args!("below {}", values.len()).to_string();
+                    Error::argument(Self::NAME, "argument of a step", k, expected)
+                })
+            };
+            let x: SmallVec<[&Aval<D>; 3]> = step.x.iter().map(of).collect::<Result<_>>()?;
             let mut y = D::infer_op(&*step.op, &x, fresh)?;
             drop(x);
             values.push(y.remove(0));
+        }
+        if let Some(s) = self.outputs.iter().find(|&&s| s as usize >= self.steps.len()) {
+            let expected = format_args!("a step below {}", self.steps.len()).to_string();
+            return Err(Error::argument(Self::NAME, "output", s, expected));
         }
         Ok(self.outputs.iter().map(|&s| values[self.inputs + s as usize].clone()).collect())
     }

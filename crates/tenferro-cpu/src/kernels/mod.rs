@@ -15,6 +15,7 @@ mod fused;
 mod gather;
 mod iota;
 mod linear;
+pub(crate) mod nan;
 mod pad;
 mod reduce;
 mod select;
