@@ -13,7 +13,7 @@ mod subject;
 use cases::Case;
 use peers::Peers;
 use report::Row;
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{io::IsTerminal, path::PathBuf, process::ExitCode, time::Duration};
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
@@ -76,20 +76,27 @@ fn run(options: &Options) -> Result<()> {
             continue;
         }
         for case in &group {
-            eprint!("\r\x1b[K{}", case.name);
+            progress(&case.name);
             if let (Some(name), Some(peers)) = (&case.peer, &mut peers) {
                 peers.give(name, &case.operands)?;
             }
         }
         rows.extend(measure(&mut group, peers.as_mut(), rounds, Duration::from_millis(budget))?);
     }
-    eprint!("\r\x1b[K");
+    progress("");
     let versions = peers.as_ref().map_or(&[][..], Peers::identities);
     print!("{}", report::text(&rows));
     if options.write {
         report::write(&report::markdown(&rows, &machine::describe(&load), versions, options.quick))?;
     }
     Ok(())
+}
+
+/// What is at work now, on one line of a terminal.
+fn progress(what: &str) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K{what}");
+    }
 }
 
 /// The rows of a group, its cases timed in turn.

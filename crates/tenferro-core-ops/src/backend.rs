@@ -122,6 +122,8 @@ pub trait Backend: Any + Send + Sync {
     fn synchronize(&self) -> Result<()>;
     /// This handle behind a reference count.
     fn share(&self) -> Arc<dyn Backend>;
+    /// A number that the clones of a handle share and other handles of its type do not, while they live.
+    fn identity(&self) -> usize;
 }
 
 /// What calls accept as `&mut backend`: a backend or a session of one.

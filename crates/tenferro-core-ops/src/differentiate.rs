@@ -210,7 +210,7 @@ pub fn vjp_traced(seeds: &[(Var, Var)], wrt: &[&Var]) -> Result<Vec<Tangent>> {
         targets.insert(key(w));
     }
     for (y, ct) in seeds {
-        traced_id("vjp", y)?;
+        y.ok()?;
         ct.ok()?;
     }
     let program = reachable(seeds.iter().map(|(y, _)| y));
@@ -252,7 +252,7 @@ pub fn jvp_traced(y: &[&Var], wrt: &[(Var, Var)]) -> Result<Vec<Tangent>> {
         t.insert(key(w), Some(dw.clone()));
     }
     for y in y {
-        traced_id("jvp", y)?;
+        y.ok()?;
     }
     let program = reachable(y.iter().copied());
     let on = active(&program, &t.keys().copied().collect());

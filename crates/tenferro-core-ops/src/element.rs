@@ -238,7 +238,7 @@ macro_rules! reals {
             // tan z = -i tanh(i z)
             #[inline]
             fn tan(self) -> Self {
-                let t = Complex::new(-self.im, self.re).tanh();
+                let t = Element::tanh(Complex::new(-self.im, self.re));
                 Complex::new(t.im, -t.re)
             }
             // Kahan, "Branch cuts for complex elementary functions", 1987.

@@ -7,7 +7,7 @@ use crate::{
     aval::{Aval, Extents},
     backend::with_current,
     digest::Digest,
-    dim::{Dim, Fresh},
+    dim::{Atom, Dim, Fresh},
     execute,
     op::{Op, Outs},
     ops,
@@ -15,9 +15,10 @@ use crate::{
 };
 use smallvec::{SmallVec, smallvec};
 use std::{
+    collections::BTreeMap,
     hash::{Hash, Hasher},
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -72,6 +73,8 @@ pub struct Call {
     hash: u128,
     source: Source,
     x: SmallVec<[Var; 2]>,
+    /// The calls that decide extents the operation's parameters are made of: needed to run it, like inputs.
+    deciders: Vec<Arc<Call>>,
     y: Outs<Aval<Dim>>,
 }
 
@@ -100,7 +103,15 @@ impl Call {
         id.hash(&mut h);
         let scope = if scope == u64::MAX { id } else { scope };
         Var::Later(
-            Arc::new(Call { id, scope, hash: h.finish128(), source, x: smallvec![], y: smallvec![aval] }),
+            Arc::new(Call {
+                id,
+                scope,
+                hash: h.finish128(),
+                source,
+                x: smallvec![],
+                deciders: vec![],
+                y: smallvec![aval],
+            }),
             0,
         )
     }
@@ -143,11 +154,13 @@ impl Drop for Call {
     // A chain of a million calls must not be dropped by a million nested drops.
     fn drop(&mut self) {
         let mut stack = std::mem::take(&mut self.x);
+        stack.extend(self.deciders.drain(..).map(|c| Var::Later(c, 0)));
         while let Some(v) = stack.pop() {
             if let Var::Later(call, _) = v
                 && let Some(mut call) = Arc::into_inner(call)
             {
                 stack.append(&mut call.x);
+                stack.extend(call.deciders.drain(..).map(|c| Var::Later(c, 0)));
             }
         }
     }
@@ -227,8 +240,44 @@ fn record(op: &dyn Op, x: &[&Var]) -> Result<Outs<Var>> {
     let y = op.infer_later(&refs, Fresh(hash))?;
     let x = x.iter().map(|v| (*v).clone()).collect();
     let n = y.len();
-    let call = Arc::new(Call { id: next_id(), scope, hash, source: Source::Op(op.share()), x, y });
+    let deciders = if op.is_symbolic() { deciders(op) } else { vec![] };
+    let call = Arc::new(Call { id: next_id(), scope, hash, source: Source::Op(op.share()), x, deciders, y });
+    if decides(&call) {
+        let mut live = lock();
+        if live.len().is_power_of_two() {
+            live.retain(|_, calls| calls.iter().any(|c| c.strong_count() > 0));
+        }
+        live.entry(hash).or_default().push(Arc::downgrade(&call));
+    }
     Ok((0..n).map(|i| Var::Later(call.clone(), i as u32)).collect())
+}
+
+/// The live calls that decide extents, by structural hash: an extent names its call, but does not hold it.
+static DECIDERS: Mutex<BTreeMap<u128, Vec<Weak<Call>>>> = Mutex::new(BTreeMap::new());
+
+fn lock() -> MutexGuard<'static, BTreeMap<u128, Vec<Weak<Call>>>> {
+    DECIDERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether an extent of an output is found by the kernel of this call.
+fn decides(call: &Call) -> bool {
+    let own = |d: &Dim| matches!(d.as_atom(), Some(Atom::Data { call: c, .. }) if *c == call.hash);
+    call.y.iter().any(|a| a.shape.iter().any(own))
+}
+
+/// The live calls that decide extents in the parameters of `op`.
+fn deciders(op: &dyn Op) -> Vec<Arc<Call>> {
+    let mut found: Vec<Arc<Call>> = vec![];
+    for d in op.dims() {
+        d.for_each_atom(&mut |a| {
+            if let Atom::Data { call, .. } = a
+                && found.iter().all(|c| c.hash != *call)
+            {
+                found.extend(lock().get(call).and_then(|calls| calls.iter().find_map(Weak::upgrade)));
+            }
+        });
+    }
+    found
 }
 
 /// Scalars by content, larger tensors by identity: the call keeps them alive, so an address is not reused
@@ -247,7 +296,7 @@ fn hash_value(v: &Value, h: &mut Digest) {
     }
 }
 
-/// The calls reachable from `outputs`, oldest first.
+/// The calls reachable from `outputs`, and those that decide their extents, oldest first.
 pub fn reachable<'a>(outputs: impl IntoIterator<Item = &'a Var>) -> Vec<Arc<Call>> {
     let mut seen = std::collections::HashSet::new();
     let mut stack: Vec<Var> = outputs.into_iter().cloned().collect();
@@ -257,6 +306,7 @@ pub fn reachable<'a>(outputs: impl IntoIterator<Item = &'a Var>) -> Vec<Arc<Call
             && seen.insert(c.id)
         {
             stack.extend(c.x.iter().filter(|v| matches!(v, Var::Later(..))).cloned());
+            stack.extend(c.deciders.iter().map(|c| Var::Later(c.clone(), 0)));
             calls.push(c);
         }
     }

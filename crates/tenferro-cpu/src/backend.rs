@@ -53,7 +53,12 @@ impl CpuBackend {
 
     fn on(threads: Threads) -> Self {
         let table = KernelTable::new::<CpuBackend>(kernels::core);
-        CpuBackend(Arc::new(Shared { table, threads, placement: Placement::host(), nan_check: AtomicBool::new(false) }))
+        CpuBackend(Arc::new(Shared {
+            table,
+            threads,
+            placement: Placement::host(),
+            nan_check: AtomicBool::new(false),
+        }))
     }
 
     /// The thread budget.
@@ -156,6 +161,10 @@ impl Backend for CpuBackend {
 
     fn share(&self) -> Arc<dyn Backend> {
         Arc::new(self.clone())
+    }
+
+    fn identity(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
     }
 }
 

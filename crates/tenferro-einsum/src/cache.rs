@@ -151,8 +151,8 @@ fn hash(notation: &Notation, shapes: &[&[usize]], optimize: &Optimize) -> u64 {
     fold.finish()
 }
 
-/// The last values that keys of one kind stood for, for one thread: a lookup takes no lock, and a key whose place
-/// another one has taken is made again.
+/// The last values that keys of one kind stood for, for one thread: a lookup takes no lock, and a key whose
+/// place another one has taken is made again.
 pub(crate) struct Recent<K, V> {
     places: Vec<Option<(K, V)>>,
 }

@@ -1,10 +1,10 @@
 //! The einsum as an operation.
 //!
-//! On present values, and on traced ones wherever nothing is left to decide, an einsum becomes the steps of its
-//! plan at once. Where the order of contraction depends on extents that only a run knows, or where extents are
-//! only taken to be equal, a trace records the einsum itself: each run then plans for its own extents, and the
-//! derivative is an einsum, `x̄_i = einsum(.., ȳ, ..)` with the labels of operand and output exchanged, which is
-//! planned in the same way.
+//! On present values, and on traced ones wherever nothing is left to decide, an einsum becomes the steps of
+//! its plan at once. Where the order of contraction depends on extents that only a run knows, or where
+//! extents are only taken to be equal, a trace records the einsum itself: each run then plans for its own
+//! extents, and the derivative is an einsum, `x̄_i = einsum(.., ȳ, ..)` with the labels of operand and output
+//! exchanged, which is planned in the same way.
 
 use crate::cache::{PlanCache, Recent, hash_bytes};
 use crate::lower::{embedded, lower};
@@ -19,8 +19,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use tenferro_core_ops::ops::{NUMBERS, expect};
 use tenferro_core_ops::{
-    Arg, Aval, Dim, Extent, Extents, Fresh, Kernels, Now, Operand, Out, Outs, Primitive, Saves, Tangent, Var, apply1,
-    into_tensor, with_backend,
+    Arg, Aval, Dim, Extent, Extents, Fresh, Kernels, Now, Operand, Out, Outs, Primitive, Saves, Tangent, Var,
+    apply1, into_tensor, with_backend,
 };
 use tenferro_cpu::CpuBackend;
 use tenferro_tensor::{DType, Error, Result, Tensor, Value};
@@ -35,8 +35,8 @@ thread_local! {
     static LABELS: RefCell<Recent<(), Einsum>> = const { RefCell::new(Recent::new()) };
 }
 
-/// An einsum to apply to operands, `y[out] = Σ Π_j x_j[in_j]`: a [`Notation`], and how the order of contraction is
-/// found. Clones are the same einsum.
+/// An einsum to apply to operands, `y[out] = Σ Π_j x_j[in_j]`: a [`Notation`], and how the order of
+/// contraction is found. Clones are the same einsum.
 ///
 /// ```
 /// use tenferro_cpu::CpuBackend;
@@ -56,7 +56,7 @@ thread_local! {
 /// let [a, b, c] = [&x[0], &x[1], &x[2]].map(|x| x.as_ref().unwrap());
 /// let y = TypedTensor::einsum(&fixed, &[a, b, c], &mut CpuBackend::new())?;
 /// assert_eq!(y.as_slice()?, [10_000.0; 6]);
-/// # tenferro_tensor::Result::Ok(())
+/// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Einsum(Arc<Inner>);
@@ -94,8 +94,8 @@ impl Einsum {
         Ok(Einsum(Arc::new(Inner { notation, optimize, equal, fixed })))
     }
 
-    /// The einsum that `text` such as `"ij,jk->ik"` stands for; see [`Notation::parse`]. Texts are remembered, so
-    /// that one that comes again is not parsed again.
+    /// The einsum that `text` such as `"ij,jk->ik"` stands for; see [`Notation::parse`]. Texts are
+    /// remembered, so that one that comes again is not parsed again.
     ///
     /// # Errors
     /// Those of [`Notation::parse`].
@@ -152,7 +152,8 @@ impl Einsum {
     /// How operands of these shapes are contracted: the steps, their flops, the largest intermediate.
     ///
     /// # Errors
-    /// Shapes that do not fit the notation, see [`Notation::extents`]; more operands than [`Optimize::Optimal`] takes.
+    /// Shapes that do not fit the notation, see [`Notation::extents`]; more operands than
+    /// [`Optimize::Optimal`] takes.
     pub fn plan(&self, shapes: &[&[usize]]) -> Result<Arc<Plan>> {
         PLANS.plan(&self.0.notation, shapes, &self.0.optimize)
     }
@@ -165,12 +166,10 @@ impl Einsum {
             && self.0.equal.iter().all(|[(i, a), (j, b)]| shapes[*i][*a] == shapes[*j][*b])
     }
 
-    /// The plan for operands whose shapes are known, or do not matter; `None` if a run has something to decide.
+    /// The plan for operands whose extents are known, or do not matter; `None` if a run has something to
+    /// decide.
     fn plan_of(&self, x: &[&Var]) -> Result<Option<Arc<Plan>>> {
-        let now = |v: &&'_ Var| matches!(v, Var::Now(_));
-        if x.iter().all(now) {
-            let shapes: SmallVec<[&[usize]; 4]> =
-                x.iter().map(|v| v.value().map(Value::shape)).collect::<Result<_>>()?;
+        if let Some(shapes) = present(x) {
             return self.plan_at(&shapes).map(Some);
         }
         let shapes: SmallVec<[Extents<Dim>; 4]> = x.iter().map(|v| v.shape()).collect();
@@ -192,7 +191,7 @@ impl Einsum {
     fn plan_at(&self, shapes: &[&[usize]]) -> Result<Arc<Plan>> {
         match &self.0.fixed {
             Some(plan) if self.fits(shapes) => Ok(plan.clone()),
-            // A plan is there, so it is the shapes that are wrong; planning says how.
+            // Where the one plan does not fit, the shapes are wrong, and planning says how.
             _ => self.plan(shapes),
         }
     }
@@ -209,8 +208,8 @@ impl Einsum {
         Ok(Arc::new(Plan::new(&self.0.notation, weight, &self.0.optimize)?))
     }
 
-    /// The cotangent of operand `i`, of extents `shape`, from that of the output, `ct`, which takes the operand's
-    /// place among `x`.
+    /// The cotangent of operand `i`, of extents `shape`, from that of the output, `ct`, which takes the
+    /// operand's place among `x`.
     fn pulled(&self, i: usize, shape: &[Dim], ct: &Var, mut x: SmallVec<[Var; 4]>) -> Result<Var> {
         let transpose = self.0.notation.transpose(i).expect("there is an operand i");
         // The best order of this einsum is not that one's.
@@ -228,8 +227,8 @@ impl Einsum {
 /// The weight of an extent that is not known, where a plan is wanted nevertheless.
 const TYPICAL: f64 = 32.0;
 
-/// The einsum of values, which are promoted to a common dtype. Operands are not broadcast: axes with one label have
-/// one extent.
+/// The einsum of values, which are promoted to a common dtype. Operands are not broadcast: axes with one
+/// label have one extent.
 pub fn einsum(op: &Einsum, x: &[&Var]) -> Var {
     let applied = || -> Result<Var> {
         let mut dtype = DType::Bool;
@@ -246,14 +245,28 @@ pub fn einsum(op: &Einsum, x: &[&Var]) -> Var {
 }
 
 fn apply_promoted(op: &Einsum, x: &[&Var], dtype: DType) -> Result<Var> {
-    let plan = op.plan_of(x)?;
     if !NUMBERS.contains(&dtype) {
         return Err(Error::dtype(OP, "operands", dtype, "numbers"));
     }
-    Ok(match plan {
+    // The path of small tensors: no look at extents but for the check.
+    if let (Some(plan), Some(shapes)) = (&op.0.fixed, present(x))
+        && op.fits(&shapes)
+    {
+        return Ok(lower(plan, x));
+    }
+    Ok(match op.plan_of(x)? {
         Some(plan) => lower(&plan, x),
         None => apply1(op, x),
     })
+}
+
+/// The shapes of values that are all present.
+fn present<'a>(x: &[&'a Var]) -> Option<SmallVec<[&'a [usize]; 4]>> {
+    let shape = |v: &&'a Var| match v {
+        Var::Now(now) => Some(now.value().shape()),
+        _ => None,
+    };
+    x.iter().map(shape).collect()
 }
 
 impl Primitive for Einsum {
@@ -266,7 +279,12 @@ impl Primitive for Einsum {
         expect(OP, x, x.len(), NUMBERS)?;
         for (i, a) in x.iter().enumerate() {
             if a.dtype != x[0].dtype {
-                return Err(Error::dtype(OP, format!("operand {i}"), a.dtype, format!("{} as operand 0", x[0].dtype)));
+                return Err(Error::dtype(
+                    OP,
+                    format!("operand {i}"),
+                    a.dtype,
+                    format!("{} as operand 0", x[0].dtype),
+                ));
             }
         }
         let shape: Extents<D> = extents.of(self.0.notation.output());
@@ -282,7 +300,8 @@ impl Primitive for Einsum {
     fn jvp(&self, x: &[Var], _: &[Var], t: &[Tangent]) -> Outs<Tangent> {
         let with = |(i, t): (usize, &Tangent)| {
             let t = t.as_ref()?;
-            let x: SmallVec<[&Var; 4]> = x.iter().enumerate().map(|(j, x)| if i == j { t } else { x }).collect();
+            let x: SmallVec<[&Var; 4]> =
+                x.iter().enumerate().map(|(j, x)| if i == j { t } else { x }).collect();
             Some(einsum(self, &x))
         };
         smallvec![t.iter().enumerate().filter_map(with).reduce(|a, b| &a + &b)]

@@ -1,11 +1,12 @@
 //! Einstein summation over any number of operands: notation, contraction order, and the contractions.
 //!
-//! `einsum("ij,jk->ik", ..)` on typed, dynamic, eager and traced tensors ([`EinsumTensor`], [`EinsumRecorded`]);
-//! prepared, with its plan and cost, as an [`Einsum`]; in rules, as [`einsum`](einsum()). An einsum is planned once for
-//! each set of extents, becomes contractions of two tensors, and has derivatives of any order, which are einsums.
+//! `einsum("ij,jk->ik", ..)` on typed, dynamic, eager and traced tensors ([`EinsumTensor`],
+//! [`EinsumRecorded`]); prepared, with its plan and cost, as an [`Einsum`]; in rules, as
+//! [`einsum`](einsum()). An einsum is planned once for each set of extents, becomes contractions of two
+//! tensors, and has derivatives of any order, which are einsums.
 //!
-//! Invariant: the order of contraction depends on labels and extents alone (but for annealing), not on which thread
-//! or which call comes first, so that results repeat bit by bit.
+//! Invariant: the order of contraction depends on labels and extents alone (but for annealing), not on which
+//! thread or which call comes first, so that results repeat bit by bit.
 
 mod cache;
 mod einsum;

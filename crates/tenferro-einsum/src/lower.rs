@@ -50,8 +50,8 @@ fn rearranged<'a>(x: Cow<'a, Var>, by: &Rearrange) -> Cow<'a, Var> {
     Cow::Owned(x)
 }
 
-/// `x`, of which the extents of two axes were taken to be equal. A diagonal does not ask that they are, so a shape
-/// that says it is asked for, which the run checks.
+/// `x`, of which the extents of two axes were taken to be equal. A diagonal does not ask that they are, so a
+/// shape that says it is asked for, which the run checks.
 fn square(x: &Var, a: usize, b: usize) -> Var {
     let (n, m) = (x.extent(a), x.extent(b));
     if n == m {
@@ -85,7 +85,8 @@ fn product(lhs: &Var, rhs: &Var, lhs_axes: &[usize], rhs_axes: &[usize]) -> Var 
     for (i, axis) in rhs_axes.iter().enumerate() {
         let shared = lhs_axes.contains(axis);
         let extent = rhs.extent(i);
-        shape[*axis] = if shared { certain(std::mem::replace(&mut shape[*axis], Dim::Lit(1)), extent) } else { extent };
+        shape[*axis] =
+            if shared { certain(std::mem::replace(&mut shape[*axis], Dim::Lit(1)), extent) } else { extent };
     }
     let [lhs, rhs] = [(lhs, lhs_axes), (rhs, rhs_axes)].map(|(v, axes)| v.broadcast_in_dim(&shape, axes));
     apply1(&Mul, &[&lhs, &rhs])

@@ -24,7 +24,8 @@ use tenferro_tensor::Result;
 /// An axis number for each of some labels.
 pub type Axes = SmallVec<[usize; 6]>;
 
-/// The steps of an einsum, see the [module](self) for the conventions.
+/// The steps of an einsum: operands are numbered `0..n`, step `k` makes number `n + k`, and each number is
+/// used once. Shown as the steps with what they cost.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     operands: usize,

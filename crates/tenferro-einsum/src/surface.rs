@@ -30,15 +30,15 @@ use tenferro_tensor::{Result, Scalar, Tensor, TypedTensor};
 /// let program = GraphCompiler::new().compile(&TracedTensor::einsum("ij,ji->", &[&p, &q])?)?;
 /// let eye = Tensor::eye(DType::F64, 5)?;
 /// assert_eq!(program.run(&mut cpu, &[&eye, &eye])?[0].item::<f64>()?, 5.0);
-/// # tenferro_tensor::Result::Ok(())
+/// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
 pub trait EinsumRecorded: Recorded {
     /// The einsum of `x`, promoted to a common dtype, `y[out] = Σ Π_j x_j[in_j]`: every label that the output
     /// lacks is summed, a label twice in one operand takes its diagonal. Conjugate with `conj`.
     ///
     /// # Errors
-    /// `Label` for text that is no notation; another number or rank of operands; `Shape`, naming label and operands,
-    /// for different extents of one label; operands that are no numbers, or do not live together.
+    /// `Label` for text that is no notation; another number or rank of operands; `Shape`, naming label and
+    /// operands, for different extents of one label; operands that are no numbers, or do not live together.
     fn einsum(subscripts: impl Subscripts, x: &[&Self]) -> Result<Self> {
         let op = subscripts.einsum()?;
         let Some(first) = x.first() else { return Err(no_operands(&op)) };
@@ -77,16 +77,17 @@ impl<X: Recorded> EinsumRecorded for X {}
 /// let n = Tensor::from_vec_col_major([2], vec![1_i64, 2])?;
 /// let y = Tensor::einsum("i,i->", &[&b.into_tensor(), &n], &mut cpu)?;
 /// assert_eq!(y.item::<f64>()?, -1.0);
-/// # tenferro_tensor::Result::Ok(())
+/// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
 pub trait EinsumTensor: Sized {
     /// The einsum of `x`, promoted to a common dtype, `y[out] = Σ Π_j x_j[in_j]`: every label that the output
     /// lacks is summed, a label twice in one operand takes its diagonal. Conjugate with `conj`.
     ///
     /// # Errors
-    /// `Label` for text that is no notation; another number or rank of operands; `Shape`, naming label and operands,
-    /// for different extents of one label; operands that are no numbers, or are placed elsewhere.
-    fn einsum(subscripts: impl Subscripts, x: &[&Self], backend: &mut (impl Target + ?Sized)) -> Result<Self>;
+    /// `Label` for text that is no notation; another number or rank of operands; `Shape`, naming label and
+    /// operands, for different extents of one label; operands that are no numbers, or are placed elsewhere.
+    fn einsum(subscripts: impl Subscripts, x: &[&Self], backend: &mut (impl Target + ?Sized))
+    -> Result<Self>;
 
     /// As [`einsum`](Self::einsum), with the labels of the operands and of the output as numbers.
     ///
@@ -123,13 +124,21 @@ fn no_operands(op: &Einsum) -> tenferro_tensor::Error {
 }
 
 impl EinsumTensor for Tensor {
-    fn einsum(subscripts: impl Subscripts, x: &[&Self], backend: &mut (impl Target + ?Sized)) -> Result<Self> {
+    fn einsum(
+        subscripts: impl Subscripts,
+        x: &[&Self],
+        backend: &mut (impl Target + ?Sized),
+    ) -> Result<Self> {
         direct(subscripts, x, backend)
     }
 }
 
 impl<T: Scalar> EinsumTensor for TypedTensor<T> {
-    fn einsum(subscripts: impl Subscripts, x: &[&Self], backend: &mut (impl Target + ?Sized)) -> Result<Self> {
+    fn einsum(
+        subscripts: impl Subscripts,
+        x: &[&Self],
+        backend: &mut (impl Target + ?Sized),
+    ) -> Result<Self> {
         Lower::lower("einsum", direct(subscripts, x, backend)?)
     }
 }

@@ -1,5 +1,5 @@
-//! Derivatives on exact integers. An einsum is linear in each operand, so its tangent is its definition with a tangent
-//! in an operand's place, and central differences of a gradient that is linear are exact.
+//! Derivatives on exact integers. An einsum is linear in each operand, so its tangent is its definition with
+//! a tangent in an operand's place, and central differences of a gradient that is linear are exact.
 
 mod common;
 
@@ -96,7 +96,7 @@ fn second_order(case: &Case) -> Result<(), TestCaseError> {
     };
     let moved = |sign: f64| {
         let moved = |i: &[usize]| *x[0].get(i).unwrap() + sign * *v.get(i).unwrap();
-        eager(TypedTensor::from_fn(x[0].shape(), moved).unwrap().into_tensor())
+        eager(<TypedTensor<f64>>::from_fn(x[0].shape(), moved).unwrap().into_tensor())
     };
     let [plus, minus] = [1.0, -1.0].map(|sign| runtime.grad(loss, &moved(sign)).unwrap());
     let expected = (&(&plus - &minus).unwrap() * 0.5).unwrap().to_tensor().unwrap();

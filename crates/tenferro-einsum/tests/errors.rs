@@ -36,14 +36,16 @@ fn text_that_is_no_notation() {
         assert!(matches!(e, Error::Label(_)), "{e:?}");
         says(&e, &[part, "position"]);
     }
-    let e = TypedTensor::einsum_labels(&[&[0, 1]], &[2], &[&zeros(&[2, 2])], &mut CpuBackend::new()).unwrap_err();
+    let e =
+        TypedTensor::einsum_labels(&[&[0, 1]], &[2], &[&zeros(&[2, 2])], &mut CpuBackend::new()).unwrap_err();
     assert!(matches!(e, Error::Label(_)));
     says(&e, &["output axis 0", "'c'"]);
 }
 
 #[test]
 fn another_number_or_rank_of_operands() {
-    for shapes in [&[][..], &[&[2, 2]], &[&[2, 2], &[2, 2], &[2, 2]]] {
+    let lists: [&[&[usize]]; 3] = [&[], &[&[2, 2]], &[&[2, 2], &[2, 2], &[2, 2]]];
+    for shapes in lists {
         let e = error("ij,jk->ik", shapes);
         assert!(matches!(e, Error::Argument(_)), "{e:?}");
         says(&e, &["number of operands", &format!("got {}", shapes.len()), "expected 2"]);

@@ -4,6 +4,7 @@ mod common;
 
 use common::{Case, Exact, case, copies, naive, random};
 use proptest::prelude::*;
+use tenferro_core_ops::{Aval, Primitive, Var, input};
 use tenferro_cpu::CpuBackend;
 use tenferro_einsum::{Einsum, Notation, Optimize, prelude::*};
 use tenferro_runtime::{EagerRuntime, EagerTensor, GraphCompiler, Out, TracedTensor, execute, prelude::*};
@@ -225,5 +226,38 @@ fn every_order_gives_the_same() {
     for optimize in [Optimize::Auto, Optimize::Greedy, Optimize::Optimal, Optimize::TreeSA, path] {
         let einsum = einsum.optimized(optimize).unwrap();
         assert_eq!(TypedTensor::einsum(&einsum, &x, &mut CpuBackend::new()).unwrap(), expected, "{einsum:?}");
+    }
+}
+
+#[test]
+fn a_backend_without_a_kernel_runs_the_decomposition_and_its_guards() {
+    let mut cpu = CpuBackend::new();
+    let mut seed = 3;
+    let x = random::<f64>(&[2, 2, 3], &mut seed);
+    let w = random::<f64>(&[3, 2], &mut seed);
+    let v = random::<f64>(&[2], &mut seed);
+    let expected = naive(&"iij,ji,i->ji".parse().unwrap(), &[&x, &w, &v]);
+    // Every axis has a symbol of its own, so that every label is a guard.
+    let symbols = |name: &str, rank| (0..rank).map(|i| Dim::symbol(format!("{name}{i}"))).collect::<Vec<_>>();
+    let inputs: Vec<Var> = [("x", 3), ("w", 2), ("v", 1)]
+        .map(|(name, rank)| input(Aval::new(DType::F64, symbols(name, rank))))
+        .into();
+    let op = Einsum::parse("iij,ji,i->ji").unwrap();
+    let y = Primitive::decompose(&op, &inputs).unwrap();
+    let program = Program::new(&inputs, &y).unwrap();
+    assert!(!program.explain().contains("einsum"));
+    let [x, w, v] = [x, w, v].map(TypedTensor::into_tensor);
+    let out = program.run(&mut cpu, &[&x, &w, &v]).unwrap();
+    assert_eq!(out[0].as_typed::<f64>().unwrap(), &expected);
+    for (x_shape, w_shape, v_shape) in [
+        ([2, 3, 3], [3, 2], [2]),
+        ([2, 2, 3], [4, 2], [2]),
+        ([2, 2, 3], [3, 2], [1]),
+        ([2, 2, 1], [3, 2], [2]),
+    ] {
+        let x = Tensor::zeros(DType::F64, &x_shape[..]).unwrap();
+        let w = Tensor::zeros(DType::F64, &w_shape[..]).unwrap();
+        let v = Tensor::zeros(DType::F64, &v_shape[..]).unwrap();
+        assert!(program.run(&mut cpu, &[&x, &w, &v]).is_err(), "{x_shape:?} {w_shape:?} {v_shape:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Kernels over stacks of matrices: axes 0 and 1 are a matrix, every further axis counts matrices.
 //!
-//! An operand is read where it lies, whatever its strides; outputs are new and compact. One matrix may use all
-//! threads; of many, each thread takes some.
+//! An operand is read where it lies, whatever its strides; outputs are new and compact. One matrix may use
+//! all threads; of many, each thread takes some.
 
 use crate::dense::{DenseError, Field, Strided};
 use smallvec::SmallVec;
@@ -15,7 +15,11 @@ pub(crate) trait Element: Field<Real: Scalar> + Scalar {}
 impl<T: Field<Real: Scalar> + Scalar> Element for T {}
 
 /// Checks that operand `i` is a stack of matrices and gives the extents of one.
-pub(crate) fn expect_matrix<'a, D: Extent>(op: &'static str, x: &[&'a Aval<D>], i: usize) -> Result<[&'a D; 2]> {
+pub(crate) fn expect_matrix<'a, D: Extent>(
+    op: &'static str,
+    x: &[&'a Aval<D>],
+    i: usize,
+) -> Result<[&'a D; 2]> {
     match &x[i].shape[..] {
         [m, n, ..] => Ok([m, n]),
         short => Err(Error::rank(op, "rank of the matrix", short.len(), "at least 2")),

@@ -70,8 +70,8 @@ impl SpectralFunction {
         SpectralFunction(Kind::Exp(Real(c)))
     }
 
-    /// `derivative(n, x)` is the n-th derivative at x >= 0; for n = 0 the value. NaN says that a derivative of this
-    /// order is not known. Two functions are equal if they are clones of one.
+    /// `derivative(n, x)` is the n-th derivative at x >= 0; for n = 0 the value. NaN says that a derivative
+    /// of this order is not known. Two functions are equal if they are clones of one.
     pub fn custom(derivative: impl Fn(usize, f64) -> f64 + Send + Sync + 'static) -> Self {
         SpectralFunction(Kind::Custom(Custom(Arc::new(derivative))))
     }
@@ -79,7 +79,7 @@ impl SpectralFunction {
     /// The n-th derivative at x, divided by n!.
     pub fn coefficient(&self, n: usize, x: f64) -> f64 {
         if x < 0.0 {
-            let odd = if n % 2 == 0 { -1.0 } else { 1.0 };
+            let odd = if n.is_multiple_of(2) { -1.0 } else { 1.0 };
             return odd * self.coefficient(n, -x);
         }
         match &self.0 {
@@ -92,8 +92,9 @@ impl SpectralFunction {
         }
     }
 
-    /// `f[x_0, .., x_n]`, which for distinct points is `(f[x_1, .., x_n] - f[x_0, .., x_(n-1)]) / (x_n - x_0)`, and
-    /// for equal ones the n-th Taylor coefficient; where that is infinite or unknown, 0. The points get sorted.
+    /// `f[x_0, .., x_n]`, which for distinct points is
+    /// `(f[x_1, .., x_n] - f[x_0, .., x_(n-1)]) / (x_n - x_0)`, and for equal ones the n-th Taylor
+    /// coefficient; where that is infinite or unknown, 0. The points get sorted.
     pub fn divided_difference(&self, x: &mut [f64]) -> f64 {
         x.sort_by(f64::total_cmp);
         self.of_sorted(x)
@@ -117,8 +118,8 @@ impl SpectralFunction {
         (self.of_sorted(&x[1..]) - self.of_sorted(&x[..n])) / (last - first)
     }
 
-    /// `sum over k of c_(n+k) h_k(x_0 - center, .., x_n - center)`, with Taylor coefficients c and the complete
-    /// homogeneous polynomials h_k; `None` if it does not converge.
+    /// `sum over k of c_(n+k) h_k(x_0 - center, .., x_n - center)`, with Taylor coefficients c and the
+    /// complete homogeneous polynomials h_k; `None` if it does not converge.
     fn series(&self, x: &[f64], center: f64) -> Option<f64> {
         let n = x.len() - 1;
         // h_k of the first points, for each number of points.
@@ -182,7 +183,7 @@ mod tests {
         let f = SpectralFunction::exp(2.0);
         let custom = SpectralFunction::custom(|n, x| 2f64.powi(n as i32) * (2.0 * x).exp());
         for (a, d) in [(0.3, 1e-8), (0.3, 0.2), (5.0, 1.0), (0.0, 1e-3)] {
-            let expected = (2.0 * a as f64).exp() * f64::exp_m1(2.0 * d) / d;
+            let expected = f64::exp(2.0 * a) * f64::exp_m1(2.0 * d) / d;
             close(f.divided_difference(&mut [a, a + d]), expected, if a == 0.0 { 1e-12 } else { 1e-7 });
             close(custom.divided_difference(&mut [a, a + d]), f.divided_difference(&mut [a, a + d]), 1e-13);
         }

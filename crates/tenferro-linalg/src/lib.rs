@@ -1,5 +1,5 @@
-//! Differentiable dense linear algebra: one file per decomposition, each with shape rule, derivative of any order
-//! and kernels.
+//! Differentiable dense linear algebra: one file per decomposition, each with shape rule, derivative of any
+//! order and kernels.
 //!
 //! Axes 0 and 1 are a matrix; every further axis counts matrices. The methods of the
 //! [`prelude`] work on typed, dynamic, eager and traced tensors:
@@ -20,7 +20,7 @@
 //! let (left, right) = a.split(Truncation::max_rank(1))?;
 //! assert_eq!(left.shape(), [2, 1]);
 //! assert_eq!(right.shape(), [1, 2]);
-//! # tenferro_tensor::Result::Ok(())
+//! # Ok::<(), tenferro_tensor::Error>(())
 //! ```
 
 mod batch;
@@ -63,5 +63,7 @@ pub mod ops {
 
 /// The methods, and the types they take.
 pub mod prelude {
-    pub use crate::{CpuLinalgExt, Limits, LinalgOps, LinalgRecorded, SpectralFunction, Truncation, TypedLinalgOps};
+    pub use crate::{
+        CpuLinalgExt, Limits, LinalgOps, LinalgRecorded, SpectralFunction, Truncation, TypedLinalgOps,
+    };
 }

@@ -1,8 +1,8 @@
 //! LU factorization with partial pivoting, `P A = L U`.
 //!
-//! Derivative of a square matrix: with `B = L^-1 P dA U^-1`, `dL = L tril(B, -1)` and `dU = triu(B) U`. What a tall
-//! matrix has below the square, and a wide one to its right, follows by substitution. The permutation is
-//! locally constant.
+//! Derivative of a square matrix: with `B = L^-1 P dA U^-1`, `dL = L tril(B, -1)` and `dU = triu(B) U`. What
+//! a tall matrix has below the square, and a wide one to its right, follows by substitution. The permutation
+//! is locally constant.
 
 use crate::{
     batch::{Element, Matrices, Results, count, expect_finite, expect_matrix, for_each, unlisted},
@@ -18,9 +18,9 @@ use tenferro_core_ops::{
 use tenferro_cpu::CpuBackend;
 use tenferro_tensor::{DType, Result, Tensor, dispatch_float};
 
-/// The factors of `P A = L U` of an `m x n` matrix. Outputs: L and U in one `m x n` matrix, U on and above its diagonal
-/// and L, whose diagonal is 1, below; and the permutation, an i64 vector: row i of `P A` is row `p[i]` of A.
-/// A singular matrix has factors, too.
+/// The factors of `P A = L U` of an `m x n` matrix. Outputs: L and U in one `m x n` matrix, U on and above
+/// its diagonal and L, whose diagonal is 1, below; and the permutation, an i64 vector: row i of `P A` is row
+/// `p[i]` of A. A singular matrix has factors, too.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct LuFactor {
     /// Whether the factors only serve to solve systems, whose rule does not differentiate them.
@@ -128,8 +128,9 @@ fn run<T: Element>(
     Ok(unsafe { smallvec![packed.finish(), perm.finish()] })
 }
 
-/// `(p, L, U)` with `A[p, :] = L U`, for an `m x n` matrix with `k = min(m, n)`: p is an i64 vector of length m, L is `m x k`,
-/// lower triangular with diagonal 1, U is `k x n`, upper triangular. Axes from 2 on are batch axes.
+/// `(p, L, U)` with `A[p, :] = L U`, for an `m x n` matrix with `k = min(m, n)`: p is an i64 vector of length
+/// m, L is `m x k`, lower triangular with diagonal 1, U is `k x n`, upper triangular. Axes from 2 on are
+/// batch axes.
 ///
 /// # Errors
 /// Fewer than two axes; an element that is NaN or infinite. A singular matrix has factors, but its derivative
@@ -149,4 +150,3 @@ pub fn lu(a: &Var) -> (Var, Var, Var) {
     }
     (p.clone(), &below + &one.batch_like(&below), leading(packed, 0, &k).triu(0))
 }
-

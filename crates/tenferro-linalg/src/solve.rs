@@ -1,21 +1,22 @@
 //! Linear systems, `A X = B`.
 //!
 //! A is factored once; the derivative, which is a system with A or its adjoint, uses the same factors:
-//! `dX = A^-1 (dB - dA X)`. The factors are operands beside A that no rule differentiates, so the rule holds to any
-//! order.
+//! `dX = A^-1 (dB - dA X)`. The factors are operands beside A that no rule differentiates, so the rule holds
+//! to any order.
 
 use crate::{
     batch::{
         Element, Matrices, Results, copy_matrix, count, expect_batch, expect_matrix, expect_square, for_each,
         unlisted,
     },
-    dense::{self, Strided, Transpose},
+    dense::{self, Strided},
     lu::LuFactor,
     matrix::floating,
 };
 use smallvec::{SmallVec, smallvec};
 use tenferro_core_ops::{
-    Arg, Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, align_batch, apply_n, apply1,
+    Arg, Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, align_batch, apply_n,
+    apply1,
     ops::{DotGeneral, FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
@@ -29,7 +30,8 @@ pub struct LuSolve {
 }
 
 impl LuSolve {
-    /// The cotangent of A from that of B, `g`: with `op(A) dX = dB - op(dA) X`, it is `-g X^H`, or its adjoint.
+    /// The cotangent of A from that of B, `g`: with `op(A) dX = dB - op(dA) X`, it is `-g X^H`, or its
+    /// adjoint.
     fn pulled_to_matrix(&self, g: &Var, x: &Var) -> Var {
         let (a, b) = if self.adjoint { (x, g) } else { (g, x) };
         let batch: SmallVec<[usize; 6]> = (2..a.rank()).collect();
@@ -83,7 +85,8 @@ impl Primitive for LuSolve {
     }
     fn kernels(table: &mut dyn Kernels) {
         table.on::<CpuBackend, Self>(FLOATS, |op, cpu, x, y, _| {
-            dispatch_float!(y[0].dtype, T => run::<T>(op, cpu, x, y), else Err(unlisted(Self::NAME, y[0].dtype)))
+            let dtype = y[0].dtype;
+            dispatch_float!(dtype, T => run::<T>(op, cpu, x, y), else Err(unlisted(Self::NAME, dtype)))
         });
     }
 }
@@ -99,7 +102,6 @@ fn run<T: Element>(
     let (factors, right) = (Matrices::<T>::new(&packed)?, Matrices::<T>::new(&b)?);
     let perm = Matrices::<i64>::vectors(&p)?;
     let solution = Results::<T>::new(&y[0].shape, 2)?;
-    let transpose = if op.adjoint { Transpose::ConjTrans } else { Transpose::No };
     for_each(cpu, count(b.shape()), 2 * n * n * nrhs, |i, par| {
         let (f, p) = (factors.at(i), perm.at(i));
         // SAFETY: matrices i of the operands are readable and fit each other; the solution is new memory of
@@ -116,7 +118,7 @@ fn run<T: Element>(
                 copy_matrix((n, n), f, compact.as_mut_ptr());
                 compact.as_ptr()
             };
-            dense::solve_lu((n, nrhs), f, p.as_ptr(), transpose, x, par)
+            dense::solve_lu((n, nrhs), f, p.as_ptr(), op.adjoint, x, par)
         }
     })
     .map_err(|e| e.error(LuSolve::NAME, packed.shape()))?;
@@ -124,9 +126,9 @@ fn run<T: Element>(
     Ok(smallvec![unsafe { solution.finish() }])
 }
 
-/// The solution of `A X = B` for a square A. If `b` has one axis, it is a vector, and so is the solution; else its first
-/// two axes are a matrix of right-hand sides. Axes from 2 on are batch axes, aligned there: a missing one, or
-/// one of extent 1, is repeated. Dtypes are promoted.
+/// The solution of `A X = B` for a square A. If `b` has one axis, it is a vector, and so is the solution;
+/// else its first two axes are a matrix of right-hand sides. Axes from 2 on are batch axes, aligned there: a
+/// missing one, or one of extent 1, is repeated. Dtypes are promoted.
 ///
 /// # Errors
 /// A matrix that is not square, or singular (elimination met a pivot that is exactly zero), or has an element

@@ -1,9 +1,9 @@
 //! Functions of singular values, `f(A) = U f(s) V^H`.
 //!
-//! With f continued as an odd function, this is a block of f of the Hermitian matrix `H = [[0, A], [A^H, 0]]`, whose
-//! eigenvalues are `+-s_i` and, for a rectangular A, zeros. The derivatives of a function of a Hermitian matrix
-//! are sums over its eigenvectors with divided differences of f (Daleckii and Krein, 1965; Higham, "Functions of
-//! Matrices", 2008, theorem 3.11 and its extension to order n):
+//! With f continued as an odd function, this is a block of f of the Hermitian matrix
+//! `H = [[0, A], [A^H, 0]]`, whose eigenvalues are `+-s_i` and, for a rectangular A, zeros. The derivatives
+//! of a function of a Hermitian matrix are sums over its eigenvectors with divided differences of f (Daleckii
+//! and Krein, 1965; Higham, "Functions of Matrices", 2008, theorem 3.11 and its extension to order n):
 //!
 //! ```text
 //! D^n f(H)[E1, .., En]_ij = sum over permutations p and over k1, .., k(n-1) of
@@ -29,8 +29,8 @@ use tenferro_core_ops::{
 use tenferro_cpu::CpuBackend;
 use tenferro_tensor::{C64, DType, Error, Result, Scalar, Tensor, dispatch_float};
 
-/// `D^n f(A)[E1, .., En]`, for n = 0 `f(A) = U f(s) V^H`. Inputs: A; U, s and Vh of its singular value decomposition,
-/// full unless A is square, which no rule differentiates; the n directions.
+/// `D^n f(A)[E1, .., En]`, for n = 0 `f(A) = U f(s) V^H`. Inputs: A; U, s and Vh of its singular value
+/// decomposition, full unless A is square, which no rule differentiates; the n directions.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SpectralDerivative {
     /// The function.
@@ -54,9 +54,7 @@ impl Primitive for SpectralDerivative {
         let core = SpectralCore { f: self.f.clone() };
         if x.len() == BASE {
             let (k, values) = (s.extent(0), apply1(&core, &[s]));
-            return Some(smallvec![
-                scale_columns(&leading(u, 1, &k), &values).matmul(&leading(vh, 0, &k))
-            ]);
+            return Some(smallvec![scale_columns(&leading(u, 1, &k), &values).matmul(&leading(vh, 0, &k))]);
         }
         let (uh, v) = (u.adjoint(), vh.adjoint());
         let e: Vec<Var> = x[BASE..].iter().map(|e| uh.matmul(&e.matmul(&v))).collect();
@@ -88,8 +86,8 @@ impl SpectralDerivative {
     }
 }
 
-/// [`SpectralDerivative`] in the basis of the singular vectors. Inputs: s, and the directions `U^H E V`; without
-/// directions, the output is f(s).
+/// [`SpectralDerivative`] in the basis of the singular vectors. Inputs: s, and the directions `U^H E V`;
+/// without directions, the output is f(s).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SpectralCore {
     /// The function.
@@ -141,7 +139,8 @@ fn run<T: Scalar>(f: &SpectralFunction, x: &mut [Operand<'_>], y: &[Aval]) -> Re
             let e = e.at(b);
             let all = (0..n).flat_map(|j| (0..m).map(move |i| (i, j)));
             // SAFETY: i < m and j < n.
-            all.map(|(i, j)| unsafe { *e.ptr.offset(i as isize * e.row + j as isize * e.col) }.to_c64()).collect()
+            all.map(|(i, j)| unsafe { *e.ptr.offset(i as isize * e.row + j as isize * e.col) }.to_c64())
+                .collect()
         };
         let e: Vec<Vec<C64>> = directions.iter().map(read).collect();
         for (i, z) in derivative(f, &s, (m, n), &e).into_iter().enumerate() {
@@ -178,7 +177,9 @@ impl Level {
     /// Its components along row and column: (u, sign v) / sqrt 2, or one of them alone.
     fn components(&self) -> (f64, f64) {
         match (self.row, self.column) {
-            (Some(_), Some(_)) => (std::f64::consts::FRAC_1_SQRT_2, self.sign * std::f64::consts::FRAC_1_SQRT_2),
+            (Some(_), Some(_)) => {
+                (std::f64::consts::FRAC_1_SQRT_2, self.sign * std::f64::consts::FRAC_1_SQRT_2)
+            }
             (row, column) => (row.is_some() as u8 as f64, column.is_some() as u8 as f64),
         }
     }
@@ -254,11 +255,11 @@ impl Path<'_> {
     }
 }
 
-/// `f(A) = U f(s) V^H` from the singular value decomposition of A, with derivatives of any order that are right at
-/// every degeneracy. Axes from 2 on are batch axes.
+/// `f(A) = U f(s) V^H` from the singular value decomposition of A, with derivatives of any order that are
+/// right at every degeneracy. Axes from 2 on are batch axes.
 ///
-/// At singular values that are 0, f must be 0 for this to be well defined; a derivative of f that is infinite there
-/// counts as 0. The n-th derivative costs `(m + n)^(n + 1)` operations from n = 2 on.
+/// At singular values that are 0, f must be 0 for this to be well defined; a derivative of f that is infinite
+/// there counts as 0. The n-th derivative costs `(m + n)^(n + 1)` operations from n = 2 on.
 ///
 /// # Errors
 /// As [`svd`](crate::ops::svd).

@@ -2,12 +2,13 @@
 //!
 //! The factors are `A1 = U s^1/2` and `A2 = s^1/2 V^H` of a truncated singular value decomposition, but their
 //! derivative is that of the factors up to a unitary basis of the bond between them, which is a gauge: it is
-//! transported along without ever asking how the kept singular values differ. So it is right at every degeneracy of
-//! the kept ones among themselves, and of the discarded ones; only the gap at the cut matters.
+//! transported along without ever asking how the kept singular values differ. So it is right at every
+//! degeneracy of the kept ones among themselves, and of the discarded ones; only the gap at the cut matters.
 //!
 //! What characterises the factors, in any such gauge, is `A1^H R = 0`, `R A2^H = 0` and the balance
-//! `A1^H A1 = A2 A2^H`: the metric of the bond matters to whatever truncates it next. With the pseudo-inverses, the
-//! projectors `P = A1 A1^+` and `Q = A2^+ A2` and the Gram matrices `G1 = A1^H A1` and `G2 = A2 A2^H`, both G,
+//! `A1^H A1 = A2 A2^H`: the metric of the bond matters to whatever truncates it next. With the
+//! pseudo-inverses, the projectors `P = A1 A1^+` and `Q = A2^+ A2` and the Gram matrices `G1 = A1^H A1` and
+//! `G2 = A2 A2^H`, both G,
 //!
 //! ```text
 //! dA1 = A1 X + W1        X + Y = A1^+ dA A2^+        W1 - R W2^H G2^-1 = (1 - P) dA A2^+
@@ -16,9 +17,9 @@
 //!
 //! where the two equations in the middle are the Lyapunov equation `G X + X G = A1^+ dA A2^+ G`.
 //! All hold in a neighbourhood, so they may be differentiated again. Where they are evaluated, both Gram
-//! matrices are `diag(s)` and R is diagonal in the discarded singular vectors, so [`GramSolve`], [`GramLyapunov`]
-//! and [`Couple`] solve their equations by division. The vectors and values are operands that no rule
-//! differentiates.
+//! matrices are `diag(s)` and R is diagonal in the discarded singular vectors, so [`GramSolve`],
+//! [`GramLyapunov`] and [`Couple`] solve their equations by division. The vectors and values are operands
+//! that no rule differentiates.
 
 use crate::{
     matrix::{floating, leading, over_columns, over_rows, scale_columns, scale_rows},
@@ -28,14 +29,15 @@ use crate::{
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
-    Arg, Aval, Extent, Fresh, Outs, Primitive, Saves, Tangent, Var, apply_n, apply1, or_zero,
+    Arg, Aval, Extent, Fresh, Outs, Primitive, Saves, Tangent, Var, apply_n, apply1,
     ops::{FLOATS, expect},
+    or_zero,
 };
 use tenferro_tensor::Result;
 
-/// The factors of `A = A1 A2 + R`. Inputs: A; then, found without differentiation, U and Vh of its singular value
-/// decomposition, the discarded singular values with 0 in place of the kept ones, the r kept ones, and their
-/// reciprocals (0 where they are 0). Outputs: A1, `m x r`, and A2, `r x n`.
+/// The factors of `A = A1 A2 + R`. Inputs: A; then, found without differentiation, U and Vh of its singular
+/// value decomposition, the discarded singular values with 0 in place of the kept ones, the r kept ones, and
+/// their reciprocals (0 where they are 0). Outputs: A1, `m x r`, and A2, `r x n`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Split;
 
@@ -168,9 +170,9 @@ fn minus(a: &Tangent, b: &Var) -> Var {
 /// W2 - G1^-1 W1^H R = B2
 /// ```
 ///
-/// with `R = A - A1 A2`; if `adjoint`, of the adjoint system, in which G1 and G2 change places. It is linear over
-/// the reals in (B1, B2). Inputs: A, A1, A2; U, Vh, the discarded and the kept singular values and the reciprocals
-/// of those as for [`Split`], which no rule differentiates; B1, B2.
+/// with `R = A - A1 A2`; if `adjoint`, of the adjoint system, in which G1 and G2 change places. It is linear
+/// over the reals in (B1, B2). Inputs: A, A1, A2; U, Vh, the discarded and the kept singular values and the
+/// reciprocals of those as for [`Split`], which no rule differentiates; B1, B2.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Couple {
     /// Whether the system is the adjoint one.
@@ -193,7 +195,8 @@ impl Primitive for Couple {
         // A cut through a multiplet is arbitrary: no coupling keeps the derivative finite.
         let apart = gap.greater(&gap.like(0.0));
         let denominator = &gap * &(&ratio + 1.0);
-        let factor = apart.select(&(&ratio / &apart.select(&denominator, &denominator.like(1.0))), &gap.like(0.0));
+        let factor =
+            apart.select(&(&ratio / &apart.select(&denominator, &denominator.like(1.0))), &gap.like(0.0));
         let c1 = u.adjoint().matmul(b1);
         let c2 = vh.matmul(&b2.adjoint());
         let d1 = &factor * &(&(&ratio * &c1) + &c2);
@@ -268,14 +271,15 @@ fn residual_tangent(left: &Var, right: &Var, t: &[Tangent]) -> Tangent {
     dr
 }
 
-/// `(A1, A2)` with `A ~ A1 A2`, the best approximation of the rank r that `t` chooses: `A1 = U s^1/2` is `m x r`,
-/// `A2 = s^1/2 V^H` is `r x n`.
+/// `(A1, A2)` with `A ~ A1 A2`, the best approximation of the rank r that `t` chooses: `A1 = U s^1/2` is
+/// `m x r`, `A2 = s^1/2 V^H` is `r x n`.
 ///
-/// A loss must not depend on the basis of the bond, that is on which unitary T turns the factors into `A1 T^H` and
-/// `T A2` (contracting the bond, or splitting over it again, here or later, removes it); then its derivatives of any order are right, whatever the
-/// degeneracies of the singular values, except for a cut through a multiplet, see
-/// [`Truncation`](crate::Truncation). In a batch r is the largest rank that one of the matrices needs; the factors
-/// of the others have zeros beyond theirs.
+/// A loss must not depend on the basis of the bond, that is on which unitary T turns the factors into
+/// `A1 T^H` and `T A2` (contracting the bond, or splitting over it again, here or later, removes it); then
+/// its derivatives of any order are right, whatever the degeneracies of the singular values, except for a cut
+/// through a multiplet, see
+/// [`Truncation`](crate::Truncation). In a batch r is the largest rank that one of the matrices needs; the
+/// factors of the others have zeros beyond theirs.
 ///
 /// # Errors
 /// As [`svd_truncated`](crate::ops::svd_truncated).

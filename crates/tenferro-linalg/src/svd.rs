@@ -10,10 +10,15 @@
 //! V^H dV  = F o H - G o N      G_ij = 1 / (s_j + s_i), 0 where both are 0
 //! ```
 //!
-//! and the parts of dU and dV outside the spans of U and V are (1 - U U^H) dA V / s and (1 - V V^H) dA^H U / s.
-//! The diagonal of N, which a complex matrix has, fixes the phases: U^H dU and V^H dV get half of it each.
-//! Inside a multiplet the vectors are arbitrary up to a rotation, so a loss that is well defined does not
-//! depend on what F would be there, and 0 makes its derivative right and finite.
+//! and the parts of dU and dV outside the spans of U and V are (1 - U U^H) dA V / s and (1 - V V^H) dA^H U /
+//! s. The diagonal of N, which a complex matrix has, fixes the phases: U^H dU and V^H dV get half of it each.
+//!
+//! Inside a multiplet the vectors are arbitrary up to a rotation. A loss that does not see how they are
+//! rotated, even when the values of the multiplet split (it uses projectors on the multiplet, sums over it),
+//! has no use for F there, and 0 makes its derivative right and finite. `U f(s) V^H` is not such a loss: its
+//! derivative inside a multiplet is a limit of `0 / 0` that (U, s, V) no longer hold. Use
+//! [`spectral`](crate::ops::spectral) for it, or
+//! [`split`](crate::ops::split).
 
 use crate::{
     batch::{Element, Matrices, Results, count, expect_matrix, for_each, unlisted},
@@ -28,8 +33,8 @@ use tenferro_core_ops::{
 use tenferro_cpu::CpuBackend;
 use tenferro_tensor::{DType, Result, Tensor, dispatch_float, dispatch_real};
 
-/// The factors of `A = U diag(s) Vh` of an `m x n` matrix with `k = min(m, n)`: U is `m x k`, s has length k, is
-/// real, non-negative and descending, Vh is `k x n`. If `full`, U is `m x m` and Vh `n x n`, both unitary.
+/// The factors of `A = U diag(s) Vh` of an `m x n` matrix with `k = min(m, n)`: U is `m x k`, s has length k,
+/// is real, non-negative and descending, Vh is `k x n`. If `full`, U is `m x m` and Vh `n x n`, both unitary.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Svd {
     /// Whether the singular vectors are completed to bases.
@@ -71,11 +76,7 @@ impl Primitive for Svd {
         } else {
             let (p, q, inverse) = rotations(&e, s);
             let (inside_u, inside_v) = (u.matmul(&(&p + &q)), (&q - &p).matmul(vh));
-            du = if m == k {
-                inside_u
-            } else {
-                inside_u + scale_columns(&(&da_v - &u.matmul(&e)), &inverse)
-            };
+            du = if m == k { inside_u } else { inside_u + scale_columns(&(&da_v - &u.matmul(&e)), &inverse) };
             dvh = if n == k {
                 inside_v
             } else {
@@ -97,7 +98,8 @@ impl Primitive for Svd {
     }
     fn kernels(table: &mut dyn Kernels) {
         table.on::<CpuBackend, Self>(FLOATS, |op, cpu, x, y, _| {
-            dispatch_float!(y[0].dtype, T => run::<T>(op, cpu, x, y), else Err(unlisted(Self::NAME, y[0].dtype)))
+            let dtype = y[0].dtype;
+            dispatch_float!(dtype, T => run::<T>(op, cpu, x, y), else Err(unlisted(Self::NAME, dtype)))
         });
     }
 }
@@ -129,7 +131,8 @@ fn run<T: Element>(op: &Svd, cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]
 }
 
 /// Three tables of singular values s: `1 / (s_j - s_i)`, which is 0 where the two differ by less than
-/// sqrt(eps) relative to their mean, `1 / (s_j + s_i)` and `1 / s_i`, which are 0 where they would be infinite.
+/// sqrt(eps) relative to their mean, `1 / (s_j + s_i)` and `1 / s_i`, which are 0 where they would be
+/// infinite.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Gaps;
 
@@ -190,8 +193,8 @@ fn tabulate<T: Element + dense::Real>(s: &Operand<'_>, y: &[Aval]) -> Result<Out
     Ok(unsafe { smallvec![gaps.finish(), sums.finish(), inverses.finish()] })
 }
 
-/// `(U, s, Vh)` with `A = U diag(s) Vh` and `k = min(m, n)` singular values; see [`Svd`]. Axes from 2 on are batch
-/// axes.
+/// `(U, s, Vh)` with `A = U diag(s) Vh` and `k = min(m, n)` singular values; see [`Svd`]. Axes from 2 on are
+/// batch axes.
 ///
 /// # Errors
 /// Fewer than two axes; an element that is NaN or infinite.
@@ -204,7 +207,8 @@ pub fn svd_full(a: &Var) -> (Var, Var, Var) {
     factors(a, true)
 }
 
-/// The singular values of [`svd`], descending. The derivative needs no gaps between them: `ds = Re diag(U^H dA V)`.
+/// The singular values of [`svd`], descending. The derivative needs no gaps between them:
+/// `ds = Re diag(U^H dA V)`.
 pub fn svdvals(a: &Var) -> Var {
     factors(a, false).1
 }

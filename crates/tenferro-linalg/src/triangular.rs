@@ -15,8 +15,8 @@ use tenferro_core_ops::{
 use tenferro_cpu::CpuBackend;
 use tenferro_tensor::{Result, Tensor, dispatch_float};
 
-/// `X = T^-1 B`, or `T^-H B` if `adjoint`, where T is a triangle of the square first input; the other triangle is
-/// not read. Inputs: T, B.
+/// `X = T^-1 B`, or `T^-H B` if `adjoint`, where T is a triangle of the square first input; the other
+/// triangle is not read. Inputs: T, B.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TriangularSolve {
     /// Which triangle.
@@ -64,7 +64,8 @@ impl Primitive for TriangularSolve {
     }
     fn kernels(table: &mut dyn Kernels) {
         table.on::<CpuBackend, Self>(FLOATS, |op, cpu, x, y, _| {
-            dispatch_float!(y[0].dtype, T => run::<T>(op, cpu, x, y), else Err(unlisted(Self::NAME, y[0].dtype)))
+            let dtype = y[0].dtype;
+            dispatch_float!(dtype, T => run::<T>(op, cpu, x, y), else Err(unlisted(Self::NAME, dtype)))
         });
     }
     fn saves(&self) -> Saves {

@@ -1,5 +1,5 @@
-//! Truncated singular value decomposition: svd, then a rank chosen from the singular values, then slices, so that
-//! the derivative includes the coupling to the discarded vectors.
+//! Truncated singular value decomposition: svd, then a rank chosen from the singular values, then slices, so
+//! that the derivative includes the coupling to the discarded vectors.
 //!
 //! The rank is data: while tracing it is a symbol that all slices share, and the limits it is chosen by are
 //! operands, which may be inputs of the program.
@@ -23,16 +23,16 @@ use tenferro_tensor::{DType, Error, Result, Scalar, Tensor, TensorRead, Value, d
 /// - `r <= max_rank`, if given;
 /// - `s_r > rel s_1`;
 /// - `s_r > abs`;
-/// - r is not larger than it must be for the discarded weight, `sum_{i > r} s_i^2 <= weight sum_i s_i^2`. With weight 0
-///   nothing but zeros is discarded for this reason.
+/// - r is not larger than it must be for the discarded weight, `sum_{i > r} s_i^2 <= weight sum_i s_i^2`.
+///   With weight 0 nothing but zeros is discarded for this reason.
 ///
-/// A singular value that is exactly 0 is never kept, so the zero matrix has rank 0; of any other, one singular
-/// value at least is kept.
+/// A singular value that is exactly 0 is never kept, so the zero matrix has rank 0; of any other, one
+/// singular value at least is kept.
 ///
-/// A cut never splits a multiplet: while `s_r - s_{r+1}` is less than 1e-6 `s_r` (single precision: 1e-4), or than
-/// 16 eps `s_1`, which rounding may make of equal numbers, r is lowered. If that would keep nothing,
-/// because the multiplet starts at `s_1`, it is kept as a whole if `max_rank` allows it; else the first `max_rank` of its
-/// vectors are kept, an arbitrary choice, whose derivative then is arbitrary, too.
+/// A cut never splits a multiplet: while `s_r - s_{r+1}` is less than 1e-6 `s_r` (single precision: 1e-4), or
+/// than 16 eps `s_1`, which rounding may make of equal numbers, r is lowered. If that would keep nothing,
+/// because the multiplet starts at `s_1`, it is kept as a whole if `max_rank` allows it; else the first
+/// `max_rank` of its vectors are kept, an arbitrary choice, whose derivative then is arbitrary, too.
 ///
 /// ```
 /// use tenferro_linalg::Truncation;
@@ -100,8 +100,8 @@ impl From<&Limits> for Limits {
 }
 
 /// The rank of a truncation. Inputs: singular values with batch axes, and the four scalars of [`Limits`].
-/// Outputs: the positions 0, 1, .. up to the largest rank of the batch, whose extent is found at run time, and
-/// the rank of every matrix.
+/// Outputs: the positions 0, 1, .. up to the largest rank of the batch, whose extent is found at run time,
+/// and the rank of every matrix.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Rank;
 
@@ -112,7 +112,8 @@ impl Primitive for Rank {
         let [k, batch @ ..] = &x[0].shape[..] else {
             return Err(Error::rank(Self::NAME, "rank of the singular values", 0, "at least 1"));
         };
-        let limits = [("max_rank", DType::I64), ("rel", DType::F64), ("abs", DType::F64), ("weight", DType::F64)];
+        let limits =
+            [("max_rank", DType::I64), ("rel", DType::F64), ("abs", DType::F64), ("weight", DType::F64)];
         for ((name, dtype), a) in limits.into_iter().zip(&x[1..]) {
             if a.dtype != dtype || a.rank() != 0 {
                 return Err(Error::shape(Self::NAME, name, a, Aval::<D>::new(dtype, [])));
@@ -279,8 +280,8 @@ impl Kept {
     }
 }
 
-/// `(U, s, Vh, w)`: the r largest singular values that `t` allows, with their vectors, `m x r` and `r x n`, and the
-/// discarded weight `w = sum_{i > r} s_i^2 / sum_i s_i^2`, one number for each matrix of a batch.
+/// `(U, s, Vh, w)`: the r largest singular values that `t` allows, with their vectors, `m x r` and `r x n`,
+/// and the discarded weight `w = sum_{i > r} s_i^2 / sum_i s_i^2`, one number for each matrix of a batch.
 ///
 /// In a batch r is the largest rank that one of its matrices needs; the others have zeros beyond theirs.
 ///

@@ -24,7 +24,10 @@ fn factors_multiply_to_the_permuted_matrix() {
             on_cpu(|| {
                 let (p, l, u) = lu(&now(&a));
                 let k = shape[0].min(shape[1]);
-                assert_eq!((tensor(&l).shape(), tensor(&u).shape()), (&[shape[0], k][..], &[k, shape[1]][..]));
+                assert_eq!(
+                    (tensor(&l).shape(), tensor(&u).shape()),
+                    (&[shape[0], k][..], &[k, shape[1]][..])
+                );
                 assert_close("P A", &tensor(&l.matmul(&u)), &tensor(&now(&a).index_select(&p, 0)), tolerance);
                 assert_close("upper", &tensor(&u.tril(-1)), &tensor(&u.like(0.0)), 0.0);
             });
@@ -103,7 +106,8 @@ fn bad_matrices_are_named() {
     let error = |a: Tensor, b: &[usize]| {
         on_cpu(|| solve(&now(&a), &now(&random(DType::F64, b, 1))).ok().unwrap_err().to_string())
     };
-    let singular = Tensor::from_vec_col_major([2, 2, 2], vec![1.0, 0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 4.0]).unwrap();
+    let singular =
+        Tensor::from_vec_col_major([2, 2, 2], vec![1.0, 0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 4.0]).unwrap();
     assert_eq!(
         error(singular, &[2, 1, 2]),
         "solve: singular matrix: got pivot 1 of matrix [1] is zero, expected a matrix with an inverse"

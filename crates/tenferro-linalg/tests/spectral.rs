@@ -4,7 +4,10 @@ mod common;
 
 use common::*;
 use tenferro_core_ops::Var;
-use tenferro_linalg::{SpectralFunction, ops::{spectral, svd}};
+use tenferro_linalg::{
+    SpectralFunction,
+    ops::{spectral, svd},
+};
 use tenferro_tensor::{C64, DType, Tensor};
 
 fn with_values(dtype: DType, m: usize, n: usize, values: &[f64]) -> Tensor {

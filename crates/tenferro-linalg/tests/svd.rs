@@ -53,7 +53,10 @@ fn a_non_finite_element_is_named() {
     let mut a = random(DType::F64, &[3, 2, 2], 1);
     a.as_slice_mut::<f64>().unwrap()[6 + 4] = f64::NAN;
     let e = on_cpu(|| svdvals(&now(&a)).ok().unwrap_err());
-    assert_eq!(e.to_string(), "svd: matrix: got element [1, 1] of matrix [1] is not finite, expected finite elements");
+    assert_eq!(
+        e.to_string(),
+        "svd: matrix: got element [1, 1] of matrix [1] is not finite, expected finite elements"
+    );
 }
 
 /// Invariant under the phases (signs) of pairs of singular vectors.
@@ -93,7 +96,8 @@ fn full_vectors_have_derivatives() {
         let k = s.extent(0);
         let part = |b: bool| {
             let u0 = if b { u.slice_axis(1, k.clone(), u.extent(1)) } else { u.slice_axis(1, 0, k.clone()) };
-            let v0 = if b { vh.slice_axis(0, k.clone(), vh.extent(0)) } else { vh.slice_axis(0, 0, k.clone()) };
+            let v0 =
+                if b { vh.slice_axis(0, k.clone(), vh.extent(0)) } else { vh.slice_axis(0, 0, k.clone()) };
             (u0.matmul(&u0.adjoint()), v0.adjoint().matmul(&v0))
         };
         let ((p, q), (r, t)) = (part(true), part(false));

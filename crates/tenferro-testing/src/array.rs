@@ -67,7 +67,7 @@ pub struct Array {
 }
 
 /// The index tuples of a shape in column-major order.
-pub fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> {
+pub(crate) fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> {
     let (shape, n) = (shape.to_vec(), shape.iter().product());
     (0..n).map(move |mut k: usize| {
         let digit = |&n: &usize| {

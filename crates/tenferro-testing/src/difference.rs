@@ -44,3 +44,26 @@ pub fn central(
 fn zero(like: &Array) -> Array {
     Array::from_fn(like.dtype, &like.shape, |_| crate::array::Elem::real(0.0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenferro_tensor::DType::F64;
+
+    fn at(x: f64) -> Vec<Array> {
+        vec![Array::scalar(F64, x)]
+    }
+
+    #[test]
+    fn a_derivative_is_accepted_and_one_that_is_off_by_a_millionth_is_not() {
+        let cube = |x: &[Array]| Ok(at(x[0].data[0].re().powi(3)));
+        assert!(central(cube, &at(0.7), &at(1.0), &at(3.0 * 0.49), 1e-8).is_ok());
+        assert!(central(cube, &at(0.7), &at(1.0), &at(3.0 * 0.49 + 1e-6), 1e-8).is_err());
+    }
+
+    #[test]
+    fn a_kink_does_not_pass_for_a_derivative() {
+        let modulus = |x: &[Array]| Ok(at((x[0].data[0].re() - 1e-4).abs()));
+        assert!(central(modulus, &at(0.0), &at(1.0), &at(-1.0), 1e-8).is_err());
+    }
+}

@@ -5,7 +5,7 @@ use std::{fmt::Debug, sync::Arc};
 use tenferro_core_ops::{Dim, Var};
 use tenferro_cpu::CpuBackend;
 use tenferro_runtime::{EagerTensor, TracedTensor, tier::IntoVars};
-use tenferro_tensor::{DType, Result, Tensor};
+use tenferro_tensor::{DType, Error, Result, Scalar, Tensor, TypedTensor};
 
 /// An operation: samples with an independent reference, errors, and how often it is differentiable.
 #[derive(Default)]
@@ -90,6 +90,8 @@ pub struct Failure {
 pub struct Surface<P> {
     /// On a backend.
     pub direct: fn(&P, &[Tensor], &mut CpuBackend) -> Result<Tensor>,
+    /// On a backend, of f64 and what goes with it; `None` for calls whose types differ from case to case.
+    pub typed: Option<fn(&P, &[Tensor], &mut CpuBackend) -> Result<Tensor>>,
     /// On an eager runtime.
     pub eager: fn(&P, &[EagerTensor]) -> Result<EagerTensor>,
     /// Recorded.
@@ -104,12 +106,15 @@ impl<P> Clone for Surface<P> {
 impl<P> Copy for Surface<P> {}
 
 type Method<X> = Arc<dyn Fn(&[X]) -> Result<X> + Send + Sync>;
+type Direct = Arc<dyn Fn(&[Tensor], &mut CpuBackend) -> Result<Tensor> + Send + Sync>;
 
 /// A [`Surface`] with its parameters.
 #[derive(Clone)]
 pub struct SurfaceCalls {
     /// On a backend.
-    pub direct: Arc<dyn Fn(&[Tensor], &mut CpuBackend) -> Result<Tensor> + Send + Sync>,
+    pub direct: Direct,
+    /// On a backend, of f64 and what goes with it.
+    pub typed: Option<Direct>,
     /// On an eager runtime.
     pub eager: Method<EagerTensor>,
     /// Recorded.
@@ -124,6 +129,13 @@ macro_rules! surface {
                 $(let $p = _p;)?
                 tenferro_runtime::TensorOps::$name(&x[0], $(&x[$i],)* $($($arg,)+)? backend)
             },
+            typed: Some(|_p, x, backend| {
+                $(let $p = _p;)?
+                let y = tenferro_runtime::TypedTensorOps::<f64>::$name(
+                    $crate::info::typed(&x[0])?, $($crate::info::typed(&x[$i])?,)* $($($arg,)+)? backend
+                )?;
+                Ok(y.into_tensor())
+            }),
             eager: |_p, x| {
                 $(let $p = _p;)?
                 x[0].$name($(&x[$i],)* $($($arg),+)?)
@@ -136,6 +148,11 @@ macro_rules! surface {
     };
 }
 pub(crate) use surface;
+
+/// The tensor as the type a method takes.
+pub(crate) fn typed<T: Scalar>(t: &Tensor) -> Result<&TypedTensor<T>> {
+    t.as_typed().ok_or_else(|| Error::dtype("surfaces", "operand", t.dtype(), T::DTYPE))
+}
 
 /// What a reference gives: one array or several.
 pub trait Outputs {
@@ -188,9 +205,13 @@ where
         let call = self.calls(&p);
         let label = label(&p, &inputs);
         let surface = self.surface.map(|s| {
-            let [a, b, c] = [(); 3].map(|()| p.clone());
+            let [a, b, c, d] = [(); 4].map(|()| p.clone());
+            let typed = |f: fn(&P, &[Tensor], &mut CpuBackend) -> Result<Tensor>| -> Direct {
+                Arc::new(move |x, backend| f(&d, x, backend))
+            };
             SurfaceCalls {
                 direct: Arc::new(move |x, backend| (s.direct)(&a, x, backend)),
+                typed: s.typed.map(typed),
                 eager: Arc::new(move |x| (s.eager)(&b, x)),
                 traced: Arc::new(move |x| (s.traced)(&c, x)),
             }

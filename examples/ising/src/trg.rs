@@ -139,19 +139,17 @@ fn eager(chi: i64, steps: usize) -> Result<Solver> {
 /// Compiles one program of the temperature and the limits, in which the ranks are decided while it runs.
 fn traced(chi: i64, steps: usize) -> Result<Solver> {
     let number = |dtype| TracedTensor::input(dtype, &[]);
-    let [beta, direction, tolerance] = [DType::F64; 3].map(number);
-    let (max_rank, none) = (number(DType::I64), TracedTensor::scalar(0.0)?);
-    let (ln_z, last) = beta.ln_z(&Limits::of(&max_rank, &tolerance, &none, &none), steps)?;
-    let (slope, curvature) = (ln_z.grad(&beta)?, ln_z.hvp(&beta, &direction)?);
+    let [beta, max_rank, tolerance] = [DType::F64, DType::I64, DType::F64].map(number);
+    let [zero, one] = [TracedTensor::scalar(0.0)?, TracedTensor::scalar(1.0)?];
+    let (ln_z, last) = beta.ln_z(&Limits::of(&max_rank, &tolerance, &zero, &zero), steps)?;
+    let (slope, curvature) = (ln_z.grad(&beta)?, ln_z.hvp(&beta, &one)?);
     let program = GraphCompiler::new()
-        .compile_with(&[&beta, &direction, &max_rank, &tolerance], &[&ln_z, &slope, &curvature, &last])?;
+        .compile_with(&[&beta, &max_rank, &tolerance], &[&ln_z, &slope, &curvature, &last])?;
 
     let mut cpu = CpuBackend::new();
-    let [direction, tolerance] = [1.0, TOLERANCE].map(Tensor::scalar);
-    let max_rank = Tensor::scalar(chi);
+    let (max_rank, tolerance) = (Tensor::scalar(chi), Tensor::scalar(TOLERANCE));
     Ok(Box::new(move |t| {
-        let beta = Tensor::scalar(1.0 / t);
-        let y = program.run(&mut cpu, &[&beta, &direction, &max_rank, &tolerance])?;
+        let y = program.run(&mut cpu, &[&Tensor::scalar(1.0 / t), &max_rank, &tolerance])?;
         Ok(Point::new(t, [y[0].item()?, y[1].item()?, y[2].item()?], y[3].shape()))
     }))
 }

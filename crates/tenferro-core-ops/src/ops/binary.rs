@@ -150,16 +150,17 @@ impl Rule for Div {
 impl Rule for Pow {
     const DTYPES: &'static [DType] = FLOATS;
     const SAVES: Saves = Saves::ALL;
-    // d(x^y) = y x^(y-1) dx + x^y log(x) dy, where the first term is 0 for y = 0 and the second for x = 0,
+    // d(x^y) = y x^(y-1) dx + x^y log(x) dy, where the first term is 0 for x = y = 0 and the second for x = 0,
     // their limits wherever they exist.
     fn jvp(x: &Var, y: &Var, z: &Var, s: Tangent, t: Tangent) -> Tangent {
+        let zero = x.equal(&x.like(0.0));
         let ds = s.map(|s| {
-            let zero = y.equal(&y.like(0.0));
-            let exponent = zero.select(&y.like(1.0), &(y + -1.0));
-            &s * &zero.select(&y.like(0.0), &(y * &x.pow(&exponent)))
+            // Of truth values the smaller is the conjunction.
+            let origin = zero.minimum(&y.equal(&y.like(0.0)));
+            let exponent = origin.select(&y.like(1.0), &(y + -1.0));
+            &s * &origin.select(&y.like(0.0), &(y * &x.pow(&exponent)))
         });
         let dt = t.map(|t| {
-            let zero = x.equal(&x.like(0.0));
             let log = zero.select(&x.like(1.0), x).log();
             &t * &zero.select(&x.like(0.0), &(z * &log))
         });

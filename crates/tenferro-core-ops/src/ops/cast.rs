@@ -42,6 +42,12 @@ impl Var {
         if self.dtype() == to { self.clone() } else { apply1(&Cast { to }, &[self]) }
     }
 
+    /// The elements as `to` if that loses nothing, else as they are, for the shape rule to refuse in the name of its
+    /// operation.
+    pub(super) fn raised(&self, to: DType) -> Var {
+        if self.dtype().can_convert_to(to) { self.cast(to) } else { self.clone() }
+    }
+
     /// The elements as `to`, without loss of kind: only up the promotion lattice.
     pub fn convert(&self, to: DType) -> Var {
         if self.dtype().can_convert_to(to) {

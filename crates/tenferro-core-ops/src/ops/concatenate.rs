@@ -1,6 +1,6 @@
 //! Joining tensors along an axis.
 
-use super::{ALL, expect, expect_axes, first};
+use super::{ALL, expect, expect_axes, expect_shape, first};
 use crate::{
     aval::Aval,
     dim::{Dim, Extent, Fresh},
@@ -82,9 +82,18 @@ pub fn concatenate(x: &[Var], axis: usize) -> Var {
 
 /// The promoted tensors, all of one shape, along a new axis.
 pub fn stack(x: &[Var], axis: usize) -> Var {
-    let parts: Vec<Var> = x.iter().map(|v| v.expand_dims(&[axis])).collect();
-    if let Some(v) = parts.iter().find(|v| v.ok().is_err()) {
-        return v.clone();
+    const NAME: &str = "stack";
+    let parts = || -> Result<Vec<Var>> {
+        let x = promoted(NAME, x)?;
+        let model = x[0].aval();
+        if axis > model.rank() {
+            return Err(Error::axis(NAME, "axis", axis, format_args!("at most {}", model.rank())));
+        }
+        x[1..].iter().try_for_each(|v| expect_shape(NAME, "operands", &v.aval(), &model))?;
+        Ok(x.iter().map(|v| v.expand_dims(&[axis])).collect())
+    };
+    match parts() {
+        Ok(parts) => concatenate(&parts, axis),
+        Err(e) => Var::Failed(e),
     }
-    concatenate(&parts, axis)
 }

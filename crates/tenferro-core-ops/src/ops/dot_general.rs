@@ -3,7 +3,7 @@
 use super::{Axes, NUMBERS, expect, expect_axes, first, sum};
 use crate::{
     aval::Aval,
-    dim::{Extent, Fresh},
+    dim::{Dim, Extent, Fresh},
     op::{Arg, Outs, Primitive, Saves, Tangent},
     var::{Var, apply1},
 };
@@ -194,6 +194,11 @@ impl Var {
         }
         if ra < 2 || rb < 2 {
             return Var::Failed(Error::shape("matmul", "rank of an operand", ra.min(rb), "at least 2"));
+        }
+        if Dim::equal("matmul", "inner extents", &self.extent(1), &o.extent(0)).is_err() {
+            let got = format_args!("{} and {}", self.aval(), o.aval()).to_string();
+            let expected = "as many columns of the first as rows of the second";
+            return Var::Failed(Error::shape("matmul", "inner extents", got, expected));
         }
         let aligned = crate::surface::align_batch("matmul", self, o);
         let (a, b) = match aligned {

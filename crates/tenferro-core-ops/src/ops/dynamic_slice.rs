@@ -103,11 +103,11 @@ impl Primitive for DynamicUpdateSlice {
 impl Var {
     /// The block of extents `shape` at `starts`, an integer vector with one entry per axis.
     pub fn dynamic_slice(&self, starts: &Var, shape: &[Dim]) -> Var {
-        apply1(&DynamicSlice { shape: shape.into() }, &[self, &starts.convert(DType::I64)])
+        apply1(&DynamicSlice { shape: shape.into() }, &[self, &starts.raised(DType::I64)])
     }
 
     /// `self` with the block at `starts` replaced by `block`.
     pub fn dynamic_update_slice(&self, block: &Var, starts: &Var) -> Var {
-        apply1(&DynamicUpdateSlice, &[self, &block.convert(self.dtype()), &starts.convert(DType::I64)])
+        apply1(&DynamicUpdateSlice, &[self, &block.raised(self.dtype()), &starts.raised(DType::I64)])
     }
 }

@@ -9,7 +9,12 @@ use crate::{
     var::{Var, apply1},
 };
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::{
+    any::Any,
+    fmt::{self, Debug},
+    hash::{Hash, Hasher},
+    sync::{Arc, OnceLock},
+};
 use tenferro_tensor::{Error, Result};
 
 /// One operation of a chain. Argument `k` is input `k` of the chain or, from there on, step
@@ -37,6 +42,46 @@ pub struct Fused {
     pub steps: Arc<[Step]>,
     /// The steps whose results are outputs.
     pub outputs: SmallVec<[u32; 2]>,
+    /// What a backend made of the chain at its first run.
+    prepared: Prepared,
+}
+
+impl Fused {
+    /// A chain of `steps` on `inputs` operands.
+    pub fn new(inputs: usize, steps: Arc<[Step]>, outputs: SmallVec<[u32; 2]>) -> Self {
+        Fused { inputs, steps, outputs, prepared: Prepared::default() }
+    }
+
+    /// The place for what a backend makes of this chain.
+    pub fn prepared(&self) -> &Prepared {
+        &self.prepared
+    }
+}
+
+/// A place for what a backend made of an operation, which has no part in its identity.
+#[derive(Clone, Default)]
+pub struct Prepared(OnceLock<Arc<dyn Any + Send + Sync>>);
+
+impl Prepared {
+    /// What is here, or `make()`, if that is a `T`.
+    pub fn get_or_init<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        self.0.get_or_init(|| Arc::new(make())).downcast_ref()
+    }
+}
+
+impl PartialEq for Prepared {
+    fn eq(&self, _: &Prepared) -> bool {
+        true
+    }
+}
+impl Eq for Prepared {}
+impl Hash for Prepared {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+impl Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("_")
+    }
 }
 
 impl Primitive for Fused {

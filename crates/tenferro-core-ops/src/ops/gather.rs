@@ -165,12 +165,12 @@ impl Primitive for ScatterAdd {
 impl Var {
     /// Entries of an axis by an integer vector of positions.
     pub fn index_select(&self, index: &Var, axis: usize) -> Var {
-        apply1(&IndexSelect { axis }, &[self, &index.convert(DType::I64)])
+        apply1(&IndexSelect { axis }, &[self, &index.raised(DType::I64)])
     }
 
     /// One entry of an axis for every position: `y[i, .., k, ..] = x[i, .., index[i, .., k, ..], ..]`.
     pub fn gather(&self, index: &Var, axis: usize) -> Var {
-        apply1(&Gather { axis }, &[self, &index.convert(DType::I64)])
+        apply1(&Gather { axis }, &[self, &index.raised(DType::I64)])
     }
 
     /// Entries of an axis by an integer tensor of positions, whose axes replace it.

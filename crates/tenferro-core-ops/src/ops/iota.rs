@@ -64,13 +64,16 @@ pub fn linspace(dtype: DType, start: f64, stop: f64, n: &Dim) -> Var {
         return Var::Failed(Error::dtype("linspace", "dtype", dtype, "a floating-point or complex dtype"));
     }
     let k = iota(dtype, std::slice::from_ref(n), 0);
-    // The end is exact, as the start is, whatever the step rounds to.
-    let last = match n.sub(&Dim::Lit(1), "linspace") {
-        Ok(Dim::Lit(0)) | Err(_) => return k.like(start),
-        Ok(last) => last,
+    let steps = match n {
+        Dim::Lit(0 | 1) => return k.like(start),
+        Dim::Lit(n) => Var::scalar(dtype, C64::new((n - 1) as f64, 0.0)),
+        n => {
+            let count = iota(DType::F64, std::slice::from_ref(n), 0).like(1.0).reduce_sum(None);
+            // One number is the start: no position is equal to 1.
+            (&count + -1.0).maximum(&count.like(1.0)).cast(dtype)
+        }
     };
-    let steps =
-        iota(dtype, &[last.clone().add(&Dim::Lit(1))], 0).slice_axis(0, last.clone(), last.add(&Dim::Lit(1)));
     let y = &(&k * &(steps.like(stop - start) / &steps)) + start;
+    // The end is exact, as the start is, whatever the step rounds to.
     k.equal(&steps).select(&y.like(stop), &y)
 }

@@ -221,13 +221,8 @@ impl Primitive for Slice {
         let (mut low, mut high) = (Extents::new(), Extents::new());
         for (i, &step) in self.steps.iter().enumerate() {
             let start = &self.bounds[i];
-            // (taken - 1) * step + 1 elements are covered, none if nothing is taken.
-            let covered = match (&taken[i], step) {
-                (n, 1) => Ok(n.clone()),
-                (Dim::Lit(0), _) => Ok(Dim::Lit(0)),
-                (n, _) => n.mul(&Dim::Lit(step)).sub(&Dim::Lit(step - 1), Self::NAME),
-            };
-            let rest = covered.and_then(|c| operand[i].sub(start, Self::NAME)?.sub(&c, Self::NAME));
+            let rest = super::pad::spread(&taken[i], step - 1)
+                .and_then(|covered| operand[i].sub(start, Self::NAME)?.sub(&covered, Self::NAME));
             match rest {
                 Ok(rest) => high.push(rest),
                 Err(e) => return smallvec![Some(Var::Failed(e))],
@@ -319,7 +314,8 @@ impl Var {
 
     /// Axis `i` of `self` becomes axis `axes[i]` of the result; other axes, and those of extent 1, repeat.
     pub fn broadcast_in_dim(&self, shape: &[Dim], axes: &[usize]) -> Var {
-        if &self.shape()[..] == shape && axes.iter().enumerate().all(|(i, &a)| i == a) {
+        let identity = axes.len() == self.rank() && axes.iter().enumerate().all(|(i, &a)| i == a);
+        if identity && &self.shape()[..] == shape {
             return self.clone();
         }
         apply1(&BroadcastInDim::new(&self.shape(), shape.into(), axes), &[self])
@@ -327,7 +323,21 @@ impl Var {
 
     /// Every `steps[i]`-th element from `starts[i]` up to, but not including, `limits[i]` along axis `i`.
     pub fn slice(&self, starts: &[Dim], limits: &[Dim], steps: &[usize]) -> Var {
+        let lengths = [starts.len(), limits.len(), steps.len()];
+        if let Err(e) = self.one_per_axis(Slice::NAME, "number of starts, limits and steps", lengths) {
+            return Var::Failed(e);
+        }
         apply1(&Slice::new(starts, limits, steps), &[self])
+    }
+
+    /// Checks that three lists of parameters have an entry for every axis.
+    pub(super) fn one_per_axis(&self, op: &'static str, what: &str, lengths: [usize; 3]) -> Result<()> {
+        let rank = self.ok()?.rank();
+        if lengths == [rank; 3] {
+            return Ok(());
+        }
+        let [a, b, c] = lengths;
+        Err(Error::axis(op, what, format_args!("{a}, {b} and {c}"), format_args!("{rank} each")))
     }
 
     /// Elements `start` up to, but not including, `limit` along one axis.
@@ -372,6 +382,11 @@ impl Var {
         let shape = self.shape();
         if let Err(e) = self.ok().map(drop).and_then(|()| expect_axes("squeeze", axes, shape.len())) {
             return Var::Failed(e);
+        }
+        let one = Dim::Lit(1);
+        if let Some(a) = axes.iter().find(|&&a| Dim::equal("squeeze", "extent", &shape[a], &one).is_err()) {
+            let what = format!("extent of axis {a}");
+            return Var::Failed(Error::shape("squeeze", what, &shape[*a], one));
         }
         let kept: Extents<Dim> =
             shape.iter().enumerate().filter(|(i, _)| !axes.contains(i)).map(|(_, d)| d.clone()).collect();

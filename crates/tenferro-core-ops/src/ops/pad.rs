@@ -8,7 +8,7 @@ use crate::{
     var::{Var, apply1},
 };
 use smallvec::smallvec;
-use tenferro_tensor::{Error, Result};
+use tenferro_tensor::{C64, Error, Result};
 
 /// The operand surrounded by copies of a scalar: along axis `i`, `low[i]` before, `high[i]` after and
 /// `interior[i]` between neighbours. Inputs: operand, value.
@@ -34,14 +34,12 @@ impl Pad {
     pub fn interior(&self) -> &[usize] {
         &self.interior
     }
+}
 
-    fn covered(&self, axis: usize, n: &Dim) -> Result<Dim> {
-        match (n, self.interior[axis]) {
-            (n, 0) => Ok(n.clone()),
-            (Dim::Lit(0), _) => Ok(Dim::Lit(0)),
-            (n, gap) => n.mul(&Dim::Lit(gap + 1)).sub(&Dim::Lit(gap), Self::NAME),
-        }
-    }
+/// The extent of `n` elements with `gap` between neighbours: nothing for no element.
+pub(super) fn spread<D: Extent>(n: &D, gap: usize) -> Result<D> {
+    let gaps = D::max(n, &D::lit(1)).sub(&D::lit(1), Pad::NAME)?;
+    Ok(n.add(&gaps.mul(&D::lit(gap))))
 }
 
 impl Primitive for Pad {
@@ -65,14 +63,8 @@ impl Primitive for Pad {
         }
         let mut y = x[0].clone();
         for i in 0..rank {
-            let (n, gap) = (&x[0].shape[i], self.interior[i]);
             let edges = D::of(&self.edges[i])?.add(&D::of(&self.edges[rank + i])?);
-            let covered = match (n.as_lit(), gap) {
-                (_, 0) => n.clone(),
-                (Some(0), _) => D::lit(0),
-                _ => n.mul(&D::lit(gap + 1)).sub(&D::lit(gap), Self::NAME)?,
-            };
-            y.shape[i] = edges.add(&covered);
+            y.shape[i] = edges.add(&spread(&x[0].shape[i], self.interior[i])?);
         }
         Ok(smallvec![y])
     }
@@ -86,15 +78,20 @@ impl Primitive for Pad {
     fn transpose(&self, ct: &[Tangent], x: &[Arg]) -> Outs<Tangent> {
         let ct = first(ct);
         let n = x[0].aval().shape;
-        let limits: Result<Extents<Dim>> =
-            self.low().iter().enumerate().map(|(i, l)| Ok(l.add(&self.covered(i, &n[i])?))).collect();
+        let end = |(i, l): (usize, &Dim)| Ok(l.add(&spread(&n[i], self.interior[i])?));
+        let limits: Result<Extents<Dim>> = self.low().iter().enumerate().map(end).collect();
         let limits = match limits {
             Ok(l) => l,
             Err(e) => return x.iter().map(|a| a.is_linear().then(|| Var::Failed(e.clone()))).collect(),
         };
         let steps: Axes = self.interior.iter().map(|g| g + 1).collect();
         let inside = ct.slice(self.low(), &limits, &steps);
-        let value = x[1].is_linear().then(|| ct.reduce_sum(None) - inside.reduce_sum(None));
+        // Everything less the inside would cancel: the surroundings are summed by a mask.
+        let value = x[1].is_linear().then(|| {
+            let full = |a: &Aval<Dim>, c: f64| Var::full(a, C64::new(c, 0.0));
+            let outside = apply1(self, &[&full(&x[0].aval(), 0.0), &full(&x[1].aval(), 1.0)]);
+            (&ct * &outside).reduce_sum(None)
+        });
         smallvec![x[0].is_linear().then_some(inside), value]
     }
     fn dims(&self) -> &[Dim] {
@@ -112,12 +109,13 @@ impl Var {
     /// `self` with `low[i]` copies of the scalar `value` before, `high[i]` after and `interior[i]` between
     /// neighbours along axis `i`.
     pub fn pad(&self, value: &Var, low: &[Dim], high: &[Dim], interior: &[usize]) -> Var {
-        if interior.iter().all(|&g| g == 0)
-            && low.iter().chain(high).all(|d| *d == Dim::Lit(0))
-            && low.len() == self.rank()
-        {
+        let lengths = [low.len(), high.len(), interior.len()];
+        if let Err(e) = self.one_per_axis(Pad::NAME, "number of low, high and interior", lengths) {
+            return Var::Failed(e);
+        }
+        if interior.iter().all(|&g| g == 0) && low.iter().chain(high).all(|d| *d == Dim::Lit(0)) {
             return self.clone();
         }
-        apply1(&Pad::new(low, high, interior), &[self, &value.convert(self.dtype())])
+        apply1(&Pad::new(low, high, interior), &[self, &value.raised(self.dtype())])
     }
 }

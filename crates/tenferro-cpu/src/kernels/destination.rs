@@ -1,7 +1,8 @@
-//! Where the outputs of a kernel are written: new tensors, or the caller's views.
+//! Where the outputs of a kernel are written: new tensors, the caller's views, or the buffer of an operand that
+//! nobody reads again.
 
 use smallvec::SmallVec;
-use tenferro_core_ops::{Aval, Out, Outs};
+use tenferro_core_ops::{Aval, Operand, Out, Outs};
 use tenferro_tensor::{Result, Scalar, Tensor, UninitTensor};
 
 /// One output to be written: the address of its first element and its strides in elements, which are `None`
@@ -30,6 +31,48 @@ impl Destination {
     }
 }
 
+/// Below this many bytes a new buffer costs less than writing in place, which goes through scratch memory.
+const IN_PLACE: usize = 1 << 18;
+
+/// The operand whose buffer the one output of an elementwise kernel may take, and that buffer.
+pub(super) fn in_place(x: &mut [Operand<'_>], y: &[Aval], out: &Out<'_>) -> Option<(usize, UninitTensor)> {
+    let [y] = y else { return None };
+    let bytes = y.shape.iter().product::<usize>() * y.dtype.size();
+    if bytes < IN_PLACE || !matches!(out, Out::New) {
+        return None;
+    }
+    let fits =
+        |x: &Operand<'_>| matches!(x, Operand::Own(t) if t.dtype() == y.dtype && t.shape() == &y.shape[..]);
+    let i = x.iter().position(fits)?;
+    let taken = x[i].take()?.into_uninit();
+    match taken {
+        Ok(buffer) => Some((i, buffer)),
+        Err(shared) => {
+            x[i] = Operand::Own(shared);
+            None
+        }
+    }
+}
+
+/// As [`with_outputs`], where the output may be the buffer of operand `.0`; `write` is told which that is.
+///
+/// # Safety
+/// As for [`with_outputs`].
+pub(super) unsafe fn with_outputs_at(
+    taken: Option<(usize, UninitTensor)>,
+    y: &[Aval],
+    out: &mut Out<'_>,
+    write: impl FnOnce(&[Destination], Option<usize>) -> Result<()>,
+) -> Result<Outs<Tensor>> {
+    let Some((i, mut buffer)) = taken else {
+        // SAFETY: the caller's.
+        return unsafe { with_outputs(y, out, |to| write(to, None)) };
+    };
+    write(&[Destination { ptr: buffer.as_mut_byte_ptr(), strides: None, size: y[0].dtype.size() }], Some(i))?;
+    // SAFETY: `write` has written every element, as the caller promises.
+    Ok(smallvec::smallvec![unsafe { buffer.assume_init() }])
+}
+
 /// Calls `write` with the destinations of all outputs and returns the new tensors, if new ones are wanted.
 /// [`Out::Accumulate`] gets a new tensor, which the backend then adds to the view.
 ///
@@ -50,6 +93,12 @@ pub unsafe fn with_outputs(
             places.push(Destination { ptr: v.host_byte_mut_ptr()?, strides, size: v.dtype().size() });
         }
         return write(&places).map(|()| Outs::new());
+    }
+    if let [a] = y {
+        let mut t = Tensor::uninit(a.dtype, &a.shape)?;
+        write(&[Destination { ptr: t.as_mut_byte_ptr(), strides: None, size: a.dtype.size() }])?;
+        // SAFETY: `write` has written every element, as the caller promises.
+        return Ok(smallvec::smallvec![unsafe { t.assume_init() }]);
     }
     let mut tensors: SmallVec<[UninitTensor; 1]> = SmallVec::new();
     let mut places: SmallVec<[Destination; 2]> = SmallVec::new();

@@ -6,7 +6,12 @@ use super::{
     destination::with_outputs,
     elementwise::unlisted,
 };
-use crate::{CpuBackend, loops::Shared, providers, threads::Par};
+use crate::{
+    CpuBackend,
+    loops::Shared,
+    providers::{self, Factor, Target},
+    threads::Par,
+};
 use smallvec::SmallVec;
 use tenferro_core_ops::{
     Aval, Kernels, Operand, Out, Outs,
@@ -21,76 +26,47 @@ pub(super) fn list(table: &mut dyn Kernels) {
     });
 }
 
-/// A matrix operand: the address of element (0, 0), its strides in elements, and whether it is conjugated.
-#[derive(Clone, Copy)]
-pub(crate) struct Matrix<T> {
-    pub(crate) ptr: *const T,
-    pub(crate) row: isize,
-    pub(crate) col: isize,
-    pub(crate) conj: bool,
-}
-
 /// The provider of matrix products of each dtype.
 pub(crate) trait Gemm: Scalar {
-    /// `C = alpha A B + beta C`; `beta = 0` does not read C.
+    /// `C = alpha op(A) op(B) + beta C`; `beta = 0` does not read C.
     ///
     /// # Safety
     /// All elements reached are valid, those of C are distinct and apart from A and B.
     unsafe fn gemm(
         mnk: (usize, usize, usize),
         alpha: Self,
-        a: Matrix<Self>,
-        b: Matrix<Self>,
+        a: Factor<Self>,
+        b: Factor<Self>,
         beta: Self,
-        c: (*mut Self, isize, isize),
+        c: Target<Self>,
         par: Par,
     );
 }
 
-macro_rules! dense {
-    ($($T:ty)*) => { $(
+macro_rules! provide {
+    ($provider:ident: $($T:ty)*) => { $(
         impl Gemm for $T {
             #[inline]
             unsafe fn gemm(
                 mnk: (usize, usize, usize),
                 alpha: Self,
-                a: Matrix<Self>,
-                b: Matrix<Self>,
+                a: Factor<Self>,
+                b: Factor<Self>,
                 beta: Self,
-                (ptr, row, col): (*mut Self, isize, isize),
+                c: Target<Self>,
                 par: Par,
             ) {
-                let factor = |m: Matrix<Self>| providers::faer::Factor { ptr: m.ptr, row: m.row, col: m.col, conj: m.conj };
                 // SAFETY: the caller's.
-                unsafe { providers::faer::gemm(mnk, alpha, factor(a), factor(b), beta, providers::faer::Target { ptr, row, col }, par.into()) }
+                unsafe { providers::$provider::gemm(mnk, alpha, a, b, beta, c, par.into()) }
             }
         }
     )* };
 }
+provide! { naive: i32 i64 }
 #[cfg(feature = "cpu-faer")]
-dense! { f32 f64 tenferro_tensor::C32 tenferro_tensor::C64 }
-
-macro_rules! naive {
-    ($($T:ty)*) => { $(
-        impl Gemm for $T {
-            unsafe fn gemm(
-                mnk: (usize, usize, usize),
-                alpha: Self,
-                a: Matrix<Self>,
-                b: Matrix<Self>,
-                beta: Self,
-                c: (*mut Self, isize, isize),
-                _: Par,
-            ) {
-                // SAFETY: the caller's.
-                unsafe { providers::naive::gemm(mnk, alpha, (a.ptr, a.row, a.col), (b.ptr, b.row, b.col), beta, c) }
-            }
-        }
-    )* };
-}
-naive! { i32 i64 }
+provide! { faer: f32 f64 tenferro_tensor::C32 tenferro_tensor::C64 }
 #[cfg(not(feature = "cpu-faer"))]
-naive! { f32 f64 tenferro_tensor::C32 tenferro_tensor::C64 }
+provide! { naive: f32 f64 tenferro_tensor::C32 tenferro_tensor::C64 }
 
 /// Several axes as one: the number of its positions and its stride, if there is one.
 fn fold(axes: &[usize], shape: &[usize], strides: &[isize]) -> (usize, Option<isize>) {
@@ -152,9 +128,9 @@ impl<'a> Side<'a> {
 struct Job<'a, T> {
     extents: (usize, usize, usize),
     batch: &'a [usize],
-    a: (Matrix<T>, &'a [isize]),
-    b: (Matrix<T>, &'a [isize]),
-    c: (*mut T, isize, isize, &'a [isize]),
+    a: (Factor<T>, &'a [isize]),
+    b: (Factor<T>, &'a [isize]),
+    c: (Target<T>, &'a [isize]),
     alpha: T,
     beta: T,
 }
@@ -194,10 +170,10 @@ impl<T: Gemm> Job<'_, T> {
             rest /= extent;
             a += at * self.a.1[axis];
             b += at * self.b.1[axis];
-            c += at * self.c.3[axis];
+            c += at * self.c.1[axis];
         }
-        let moved = |m: Matrix<T>, by: isize| Matrix { ptr: m.ptr.wrapping_offset(by), ..m };
-        let to = (self.c.0.wrapping_offset(c), self.c.1, self.c.2);
+        let moved = |m: Factor<T>, by: isize| Factor { ptr: m.ptr.wrapping_offset(by), ..m };
+        let to = Target { ptr: self.c.0.ptr.wrapping_offset(c), ..self.c.0 };
         // SAFETY: the caller's.
         unsafe {
             T::gemm(self.extents, self.alpha, moved(self.a.0, a), moved(self.b.0, b), self.beta, to, par)
@@ -229,9 +205,9 @@ fn dot_general<T: Gemm>(
         let job = Job {
             extents,
             batch: &batch,
-            a: (Matrix { ptr: pa, row: lhs.row, col: lhs.col, conj: op.conj_lhs }, &lhs.batch),
-            b: (Matrix { ptr: pb, row: rhs.row, col: rhs.col, conj: op.conj_rhs }, &rhs.batch),
-            c: (to, row, col, &strides[fa.len() + fb.len()..]),
+            a: (Factor { ptr: pa, row: lhs.row, col: lhs.col, conj: op.conj_lhs }, &lhs.batch),
+            b: (Factor { ptr: pb, row: rhs.row, col: rhs.col, conj: op.conj_rhs }, &rhs.batch),
+            c: (Target { ptr: to, row, col }, &strides[fa.len() + fb.len()..]),
             alpha,
             beta,
         };

@@ -1,7 +1,7 @@
 //! What the elementwise kernels share: an operation gives a [`Tile`] for each dtype, and the driver does the
 //! rest, alone or in a fused chain.
 
-use super::destination::with_outputs;
+use super::destination::{in_place, with_outputs_at};
 use crate::{
     CpuBackend,
     loops::elementwise::{Input, Output, Tile, map},
@@ -38,18 +38,29 @@ pub(crate) fn kernel<P: Tiled>(
 ) -> Result<Outs<Tensor>> {
     let dtypes: SmallVec<[DType; 3]> = x.iter().map(|x| x.dtype()).collect();
     let tile = op.tile(&dtypes);
+    let taken = in_place(x, y, out);
     // SAFETY: every element of the one output is written.
     unsafe {
-        with_outputs(y, out, |to| {
-            let reads: SmallVec<[_; 3]> = x.iter().map(|x| x.read()).collect();
+        with_outputs_at(taken, y, out, |to, taken| {
             let mut inputs: SmallVec<[Input<'_>; 3]> = SmallVec::new();
-            for r in &reads {
-                inputs.push(Input { ptr: r.host_byte_ptr()?, size: r.dtype().size(), strides: r.strides() });
+            for (i, x) in x.iter().enumerate() {
+                inputs.push(match (taken, x) {
+                    (Some(t), _) if t == i => {
+                        Input { ptr: to[0].ptr(), size: y[0].dtype.size(), strides: None }
+                    }
+                    (_, Operand::Read(r)) => {
+                        Input { ptr: r.host_byte_ptr()?, size: r.dtype().size(), strides: r.strides() }
+                    }
+                    (_, Operand::Own(t)) => {
+                        Input { ptr: t.as_bytes()?.as_ptr(), size: t.dtype().size(), strides: None }
+                    }
+                });
             }
             let output =
                 Output { ptr: to[0].ptr(), size: y[0].dtype.size(), strides: to[0].strides(), step: 0 };
             // SAFETY: the shape rule gave all operands the shape of the output, the views are within their
-            // buffers, and the output is new or borrowed mutably, so it overlaps no input.
+            // buffers, and the output is new or borrowed mutably, so it overlaps no input but one that it took
+            // the place of.
             map(cpu.domain(), &y[0].shape, (tile, std::ptr::null(), P::COST), &inputs, output);
             Ok(())
         })

@@ -1,9 +1,12 @@
 //! Chains of elementwise operations, tile by tile.
 
-use super::{destination::with_outputs, elementwise::tile};
+use super::{
+    destination::{in_place, with_outputs_at},
+    elementwise::tile,
+};
 use crate::{
     CpuBackend,
-    loops::elementwise::{Input, Output, Source, Step, run},
+    loops::elementwise::{Input, Output, Source, Step, Tile, run},
 };
 use smallvec::SmallVec;
 use tenferro_core_ops::{
@@ -16,6 +19,39 @@ pub(super) fn list(table: &mut dyn Kernels) {
     table.on::<CpuBackend, Fused>(ALL, fused);
 }
 
+/// The kernels of the steps, for operands of these dtypes.
+struct Chain {
+    operands: SmallVec<[DType; 8]>,
+    steps: Vec<Link>,
+}
+
+struct Link {
+    tile: Tile,
+    cost: usize,
+    size: usize,
+    inputs: SmallVec<[Source; 3]>,
+}
+
+impl Chain {
+    fn new(op: &Fused, operands: &[DType]) -> Result<Chain> {
+        let mut dtypes: SmallVec<[DType; 8]> = operands.into();
+        let mut steps = Vec::with_capacity(op.steps.len());
+        for step in op.steps.iter() {
+            let x: SmallVec<[DType; 3]> = step.x.iter().map(|&k| dtypes[k as usize]).collect();
+            let (tile, cost) =
+                tile(&*step.op, &x).ok_or_else(|| Error::unsupported(step.op.name(), x[0], "cpu"))?;
+            let result = result_dtype(&*step.op, &x)?;
+            dtypes.push(result);
+            let source = |&k: &u32| match (k as usize).checked_sub(op.inputs) {
+                Some(s) => Source::Step(s),
+                None => Source::Input(k as usize),
+            };
+            steps.push(Link { tile, cost, size: result.size(), inputs: step.x.iter().map(source).collect() });
+        }
+        Ok(Chain { operands: operands.into(), steps })
+    }
+}
+
 fn fused(
     op: &Fused,
     cpu: &CpuBackend,
@@ -23,43 +59,38 @@ fn fused(
     y: &[Aval],
     out: &mut Out<'_>,
 ) -> Result<Outs<Tensor>> {
-    let mut dtypes: SmallVec<[DType; 8]> = x.iter().map(|x| x.dtype()).collect();
-    let mut sources: SmallVec<[SmallVec<[Source; 3]>; 8]> = SmallVec::new();
-    let mut kernels = SmallVec::<[_; 8]>::new();
-    for step in op.steps.iter() {
-        let operands: SmallVec<[DType; 3]> = step.x.iter().map(|&k| dtypes[k as usize]).collect();
-        let found = tile(&*step.op, &operands)
-            .ok_or_else(|| Error::unsupported(step.op.name(), operands[0], "cpu"))?;
-        kernels.push(found);
-        dtypes.push(result_dtype(&*step.op, &operands)?);
-        sources.push(
-            step.x
-                .iter()
-                .map(|&k| match (k as usize).checked_sub(op.inputs) {
-                    Some(s) => Source::Step(s),
-                    None => Source::Input(k as usize),
-                })
-                .collect(),
-        );
-    }
+    let dtypes: SmallVec<[DType; 8]> = x.iter().map(|x| x.dtype()).collect();
+    let kept = op.prepared().get_or_init(|| Chain::new(op, &dtypes));
+    let made;
+    let chain = match kept {
+        Some(Ok(chain)) if chain.operands == dtypes => chain,
+        Some(Err(e)) => return Err(e.clone()),
+        _ => {
+            made = Chain::new(op, &dtypes)?;
+            &made
+        }
+    };
+    let taken = in_place(x, y, out);
     // SAFETY: every output is the result of a step and is written on its whole shape.
     unsafe {
-        with_outputs(y, out, |to| {
+        with_outputs_at(taken, y, out, |to, taken| {
             let reads: SmallVec<[_; 4]> = x.iter().map(|x| x.read()).collect();
             let mut inputs: SmallVec<[Input<'_>; 4]> = SmallVec::new();
-            for r in &reads {
-                inputs.push(Input { ptr: r.host_byte_ptr()?, size: r.dtype().size(), strides: r.strides() });
+            for (i, r) in reads.iter().enumerate() {
+                inputs.push(match taken {
+                    Some(t) if t == i => Input { ptr: to[0].ptr(), size: y[0].dtype.size(), strides: None },
+                    _ => Input { ptr: r.host_byte_ptr()?, size: r.dtype().size(), strides: r.strides() },
+                });
             }
-            let steps: SmallVec<[Step<'_>; 8]> = kernels
+            let steps: SmallVec<[Step<'_>; 8]> = chain
+                .steps
                 .iter()
-                .zip(&sources)
-                .zip(&dtypes[op.inputs..])
-                .map(|((&(tile, cost), inputs), dtype)| Step {
-                    tile,
+                .map(|s| Step {
+                    tile: s.tile,
                     op: std::ptr::null(),
-                    inputs,
-                    size: dtype.size(),
-                    cost,
+                    inputs: &s.inputs,
+                    size: s.size,
+                    cost: s.cost,
                 })
                 .collect();
             let outputs: SmallVec<[Output<'_>; 2]> = op

@@ -11,21 +11,9 @@
 
 use std::ops::{Add, Mul};
 
+use super::{Factor, Target};
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 use num_complex::Complex;
-
-/// One factor of a product: the element (i, j) is at `ptr + i row + j col`, conjugated if `conj`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Factor<T> {
-    /// Address of the element (0, 0).
-    pub(crate) ptr: *const T,
-    /// Distance between rows, in elements; may be zero or negative.
-    pub(crate) row: isize,
-    /// Distance between columns, in elements; may be zero or negative.
-    pub(crate) col: isize,
-    /// Whether the product uses the complex conjugate of each element.
-    pub(crate) conj: bool,
-}
 
 impl<T: Element> Factor<T> {
     fn transposed(self) -> Self {
@@ -51,19 +39,10 @@ impl<T: Element> Factor<T> {
     }
 }
 
-/// The result of a product: the element (i, j) is at `ptr + i row + j col`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Target<T> {
-    /// Address of the element (0, 0).
-    pub(crate) ptr: *mut T,
-    /// Distance between rows, in elements; may be negative.
-    pub(crate) row: isize,
-    /// Distance between columns, in elements; may be negative.
-    pub(crate) col: isize,
-}
-
 /// The element types of `gemm`: f32, f64, Complex<f32>, Complex<f64>.
-pub(crate) trait Element: Copy + PartialEq + Add<Output = Self> + Mul<Output = Self> + 'static {
+pub(crate) trait Element:
+    Copy + PartialEq + Add<Output = Self> + Mul<Output = Self> + 'static
+{
     /// The additive identity.
     const ZERO: Self;
     /// The multiplicative identity.

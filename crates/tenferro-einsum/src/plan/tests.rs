@@ -212,8 +212,7 @@ const LABELS: u32 = 7;
 fn case() -> impl Strategy<Value = Case> {
     let operand = prop::collection::vec(0..LABELS, 0..5);
     let inputs = prop::collection::vec(operand, 1..6);
-    let extents =
-        prop::collection::vec(prop_oneof![1 => Just(0_usize), 19 => 1_usize..4], LABELS as usize);
+    let extents = prop::collection::vec(prop_oneof![1 => Just(0_usize), 19 => 1_usize..4], LABELS as usize);
     let output = (Just((0..LABELS).collect::<Vec<_>>()).prop_shuffle(), 0..=LABELS as usize);
     (inputs, output, extents, any::<u64>()).prop_map(|(inputs, (order, rank), extents, seed)| {
         let known = order.into_iter().filter(|label| inputs.iter().any(|x| x.contains(label)));
@@ -355,12 +354,8 @@ fn paths_that_are_none_are_errors() {
         Plan::new(&chain, |_| 2.0, &Optimize::Path(path.to_vec())).unwrap_err().to_string()
     };
     assert!(message(&[(0, 1)]).contains("pairs in the path: got 1, expected 2 for 3 operands"));
-    assert!(
-        message(&[(0, 1), (1, 1)]).contains("pair 1 of the path: got (1, 1), expected two positions")
-    );
-    assert!(
-        message(&[(0, 3), (0, 1)]).contains("pair 0 of the path: got (0, 3), expected two positions")
-    );
+    assert!(message(&[(0, 1), (1, 1)]).contains("pair 1 of the path: got (1, 1), expected two positions"));
+    assert!(message(&[(0, 3), (0, 1)]).contains("pair 0 of the path: got (0, 3), expected two positions"));
     let many = vec![&[0_u32][..]; 17];
     let many = Notation::new(&many, &[]).unwrap();
     let error = Plan::new(&many, |_| 2.0, &Optimize::Optimal).unwrap_err().to_string();

@@ -1,5 +1,5 @@
-//! What the tests of values and derivatives share: the definition of an einsum as loops over all its labels, and random
-//! einsums of small integers, on which floating-point arithmetic is exact.
+//! What the tests of values and derivatives share: the definition of an einsum as loops over all its labels,
+//! and random einsums of small integers, on which floating-point arithmetic is exact.
 #![allow(dead_code)]
 
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use tenferro_einsum::Notation;
 use tenferro_tensor::{C64, Scalar, Tensor, TypedTensor};
 
 /// An element type with exact arithmetic on small integers.
-pub trait Exact: Scalar + Add<Output = Self> + Mul<Output = Self> {
+pub(crate) trait Exact: Scalar + Add<Output = Self> + Mul<Output = Self> {
     fn small(next: &mut dyn FnMut() -> i64) -> Self;
     fn real_product(self, other: Self) -> f64;
 }
@@ -42,7 +42,7 @@ impl Exact for C64 {
 }
 
 /// Integers in [-3, 3], also as imaginary parts.
-pub fn random<T: Exact>(shape: &[usize], seed: &mut u64) -> TypedTensor<T> {
+pub(crate) fn random<T: Exact>(shape: &[usize], seed: &mut u64) -> TypedTensor<T> {
     let mut next = || {
         *seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (*seed >> 33) as i64 % 7 - 3
@@ -51,13 +51,13 @@ pub fn random<T: Exact>(shape: &[usize], seed: &mut u64) -> TypedTensor<T> {
 }
 
 /// `Re sum(conj(a) b)`.
-pub fn inner<T: Exact>(a: &TypedTensor<T>, b: &TypedTensor<T>) -> f64 {
+pub(crate) fn inner<T: Exact>(a: &TypedTensor<T>, b: &TypedTensor<T>) -> f64 {
     assert_eq!(a.shape(), b.shape());
     a.as_slice().unwrap().iter().zip(b.as_slice().unwrap()).map(|(a, b)| a.real_product(*b)).sum()
 }
 
 /// The definition: loops over all labels.
-pub fn naive<T: Exact>(notation: &Notation, x: &[&TypedTensor<T>]) -> TypedTensor<T> {
+pub(crate) fn naive<T: Exact>(notation: &Notation, x: &[&TypedTensor<T>]) -> TypedTensor<T> {
     let mut extents = BTreeMap::new();
     for (labels, x) in notation.inputs().iter().zip(x) {
         extents.extend(labels.iter().copied().zip(x.shape().iter().copied()));
@@ -67,7 +67,8 @@ pub fn naive<T: Exact>(notation: &Notation, x: &[&TypedTensor<T>]) -> TypedTenso
     let shape: Vec<usize> = notation.output().iter().map(|label| extents[label]).collect();
     let count: usize = summed.iter().map(|(_, n)| n).product();
     TypedTensor::from_fn(&shape[..], |index| {
-        let mut at: BTreeMap<u32, usize> = notation.output().iter().copied().zip(index.iter().copied()).collect();
+        let mut at: BTreeMap<u32, usize> =
+            notation.output().iter().copied().zip(index.iter().copied()).collect();
         let mut sum = T::zero();
         for mut rest in 0..count {
             for (label, n) in &summed {
@@ -86,31 +87,32 @@ pub fn naive<T: Exact>(notation: &Notation, x: &[&TypedTensor<T>]) -> TypedTenso
 
 /// A random einsum and extents for its labels.
 #[derive(Clone, Debug)]
-pub struct Case {
-    pub notation: Notation,
-    pub extents: Vec<usize>,
-    pub seed: u64,
+pub(crate) struct Case {
+    pub(crate) notation: Notation,
+    pub(crate) extents: Vec<usize>,
+    pub(crate) seed: u64,
 }
 
 impl Case {
-    pub fn shapes(&self) -> Vec<Vec<usize>> {
+    pub(crate) fn shapes(&self) -> Vec<Vec<usize>> {
         self.notation.inputs().iter().map(|x| x.iter().map(|l| self.extents[*l as usize]).collect()).collect()
     }
 
-    pub fn operands<T: Exact>(&self) -> Vec<TypedTensor<T>> {
+    pub(crate) fn operands<T: Exact>(&self) -> Vec<TypedTensor<T>> {
         let mut seed = self.seed;
         self.shapes().iter().map(|shape| random(shape, &mut seed)).collect()
     }
 
-    pub fn output_shape(&self) -> Vec<usize> {
+    pub(crate) fn output_shape(&self) -> Vec<usize> {
         self.notation.output().iter().map(|l| self.extents[*l as usize]).collect()
     }
 }
 
 const LABELS: u32 = 6;
 
-/// Up to four operands of rank up to three: diagonals, hyperedges, sums, scalars, and now and then an extent 0.
-pub fn case() -> impl Strategy<Value = Case> {
+/// Up to four operands of rank up to three: diagonals, hyperedges, sums, scalars, and now and then an extent
+/// 0.
+pub(crate) fn case() -> impl Strategy<Value = Case> {
     let operand = prop::collection::vec(0..LABELS, 0..4);
     let inputs = prop::collection::vec(operand, 1..5);
     let extents = prop::collection::vec(prop_oneof![1 => Just(0_usize), 19 => 1_usize..4], LABELS as usize);
@@ -123,6 +125,6 @@ pub fn case() -> impl Strategy<Value = Case> {
     })
 }
 
-pub fn copies<T: Scalar>(x: &[TypedTensor<T>]) -> Vec<Tensor> {
+pub(crate) fn copies<T: Scalar>(x: &[TypedTensor<T>]) -> Vec<Tensor> {
     x.iter().map(|x| x.duplicate().unwrap().into_tensor()).collect()
 }

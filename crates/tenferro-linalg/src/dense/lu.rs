@@ -8,15 +8,6 @@ use faer::Par;
 
 use super::{Field, Real, Strided, Triangle, triangular_solve, vectorised};
 
-/// What a factorization tells besides its factors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lu {
-    /// Whether the permutation is odd: det P = -1.
-    pub odd: bool,
-    /// The first k with U(k, k) = 0.
-    pub zero_pivot: Option<usize>,
-}
-
 /// Columns below which a panel is factored by plain loops.
 const LEAF: usize = 8;
 
@@ -28,13 +19,13 @@ const LEAF: usize = 8;
 /// # Safety
 /// A is readable, `packed` and `perm` are writable and overlap neither A nor each other; they need not be
 /// initialised. m <= i32::MAX. A may be `packed` itself when its strides are (1, m).
-pub unsafe fn lu<T: Field>(
+pub(crate) unsafe fn lu<T: Field>(
     (m, n): (usize, usize),
     a: Strided<*const T>,
     packed: *mut T,
     perm: *mut i32,
     par: Par,
-) -> Lu {
+) {
     // SAFETY: the caller's promise; each slice below covers memory that has just been written.
     unsafe {
         if !std::ptr::eq(a.ptr, packed) {
@@ -66,29 +57,7 @@ pub unsafe fn lu<T: Field>(
             let b = Strided { ptr: right, row: 1, col: m as isize };
             triangular_solve((k, n - k), (Triangle::Lower, true), l, false, b, par);
         }
-        Lu { odd: odd(perm), zero_pivot: (0..k).find(|&i| *packed.add(i + i * m) == T::ZERO) }
     }
-}
-
-/// The parity of a permutation: the number of its even cycles. Visited entries are marked by complement and
-/// restored, so no workspace is needed.
-fn odd(perm: &mut [i32]) -> bool {
-    let mut odd = false;
-    for start in 0..perm.len() {
-        let mut at = start;
-        let mut length = 0;
-        while perm[at] >= 0 {
-            let next = perm[at] as usize;
-            perm[at] = !perm[at];
-            at = next;
-            length += 1;
-        }
-        odd ^= length > 0 && length % 2 == 0;
-    }
-    for p in perm {
-        *p = !*p;
-    }
-    odd
 }
 
 /// A column-major block with rows >= cols.

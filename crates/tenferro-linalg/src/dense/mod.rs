@@ -22,13 +22,13 @@ use faer::linalg::{matmul, triangular_solve};
 use faer::{Accum, ColMut, Conj, MatMut, MatRef, Par, Spec};
 use num_complex::Complex;
 
-pub use lu::{Lu, lu};
-pub use solve::{Transpose, Triangle, solve, solve_lu, triangular_solve};
-pub use svd::{Vectors, svd};
+pub(crate) use lu::lu;
+pub(crate) use solve::{Triangle, solve_lu, triangular_solve};
+pub(crate) use svd::{Vectors, svd};
 
 /// Why a matrix could not be factored or solved with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DenseError {
+pub(crate) enum DenseError {
     /// The pivot `index` (from zero) is exactly zero.
     Singular {
         /// Position on the diagonal.
@@ -45,17 +45,17 @@ pub enum DenseError {
 
 /// A matrix in memory: the element (i, j) is at `ptr + i row + j col`.
 #[derive(Clone, Copy, Debug)]
-pub struct Strided<P> {
+pub(crate) struct Strided<P> {
     /// Address of the element (0, 0).
-    pub ptr: P,
+    pub(crate) ptr: P,
     /// Distance between rows, in elements.
-    pub row: isize,
+    pub(crate) row: isize,
     /// Distance between columns, in elements.
-    pub col: isize,
+    pub(crate) col: isize,
 }
 
 /// A real element type, with what the factorizations need beyond `Field`.
-pub trait Real: Field<Real = Self> + PartialOrd {
+pub(crate) trait Real: Field<Real = Self> + PartialOrd {
     /// The distance from one to the next larger number.
     const EPS: Self;
     /// The smallest positive normal number.
@@ -78,7 +78,7 @@ pub trait Real: Field<Real = Self> + PartialOrd {
 }
 
 /// An element type of dense linear algebra: f32, f64, Complex<f32> or Complex<f64>.
-pub trait Field:
+pub(crate) trait Field:
     Copy
     + Debug
     + PartialEq

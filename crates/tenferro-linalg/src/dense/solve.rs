@@ -1,27 +1,16 @@
-//! Linear systems: A X = B by LU, and triangular systems.
+//! Linear systems by given LU factors, and triangular systems.
 
 use faer::Par;
 
-use super::{DenseError, Field, Strided, lu, vectorised, with_zeros};
+use super::{DenseError, Field, Strided, vectorised, with_zeros};
 
 /// Which triangle of a matrix is meant; the other one is never read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Triangle {
+pub(crate) enum Triangle {
     /// On and below the diagonal.
     Lower,
     /// On and above the diagonal.
     Upper,
-}
-
-/// Which relative of a matrix a system is solved with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transpose {
-    /// A itself.
-    No,
-    /// A^T.
-    Trans,
-    /// A^H.
-    ConjTrans,
 }
 
 /// Order up to which a triangular system takes own loops for any number of right-hand sides.
@@ -34,7 +23,7 @@ const SMALL: usize = 16;
 ///
 /// # Safety
 /// The triangle is readable, B is readable and writable, and they do not overlap.
-pub unsafe fn triangular_solve<T: Field>(
+pub(crate) unsafe fn triangular_solve<T: Field>(
     (n, nrhs): (usize, usize),
     (triangle, unit): (Triangle, bool),
     a: Strided<*const T>,
@@ -105,18 +94,19 @@ unsafe fn substitute<T: Field>(
     }
 }
 
-/// B <- op(A)^-1 B from the factors of [`lu`]: A = P^T L U with `packed` n x n column-major, B n x nrhs.
+/// B <- A^-1 B, or A^-H B if `adjoint`, from the factors of [`lu`](super::lu): A = P^T L U with `packed` n x n
+/// column-major, B n x nrhs.
 ///
 /// # Errors
 /// `Singular` if a diagonal element of U is exactly zero; B is then unchanged.
 ///
 /// # Safety
 /// The factors are readable (n numbers in `perm`), B is readable and writable and overlaps neither.
-pub unsafe fn solve_lu<T: Field>(
+pub(crate) unsafe fn solve_lu<T: Field>(
     (n, nrhs): (usize, usize),
     packed: *const T,
     perm: *const i32,
-    transpose: Transpose,
+    adjoint: bool,
     b: Strided<*mut T>,
     par: Par,
 ) -> Result<(), DenseError> {
@@ -128,14 +118,13 @@ pub unsafe fn solve_lu<T: Field>(
         let perm = std::slice::from_raw_parts(perm, n);
         let a = Strided { ptr: packed, row: 1, col: n as isize };
         let transposed = Strided { ptr: packed, row: n as isize, col: 1 };
-        let conj = transpose == Transpose::ConjTrans;
-        if transpose == Transpose::No {
+        if !adjoint {
             permute(perm, b, nrhs, true);
             triangular_solve((n, nrhs), (Triangle::Lower, true), a, false, b, par);
             triangular_solve((n, nrhs), (Triangle::Upper, false), a, false, b, par);
         } else {
-            triangular_solve((n, nrhs), (Triangle::Lower, false), transposed, conj, b, par);
-            triangular_solve((n, nrhs), (Triangle::Upper, true), transposed, conj, b, par);
+            triangular_solve((n, nrhs), (Triangle::Lower, false), transposed, true, b, par);
+            triangular_solve((n, nrhs), (Triangle::Upper, true), transposed, true, b, par);
             permute(perm, b, nrhs, false);
         }
         Ok(())
@@ -164,82 +153,4 @@ unsafe fn permute<T: Field>(perm: &[i32], b: Strided<*mut T>, nrhs: usize, forwa
         }
     };
     if n <= SMALL { run(&mut [T::ZERO; SMALL][..n]) } else { with_zeros(n, run) }
-}
-
-/// B <- A^-1 B with A of n x n and B of n x nrhs.
-///
-/// # Errors
-/// `Singular` if elimination with partial pivoting meets an exactly zero pivot; B is then unchanged.
-///
-/// # Safety
-/// A is readable, B is readable and writable, and they do not overlap. n <= i32::MAX.
-pub unsafe fn solve<T: Field>(
-    (n, nrhs): (usize, usize),
-    a: Strided<*const T>,
-    b: Strided<*mut T>,
-    par: Par,
-) -> Result<(), DenseError> {
-    // SAFETY: the caller's promise; the factors live in own memory.
-    unsafe {
-        if n == 2 {
-            return solve_2x2(nrhs, a, b);
-        }
-        let run = |packed: *mut T, perm: *mut i32| {
-            if let Some(index) = lu((n, n), a, packed, perm, par).zero_pivot {
-                return Err(DenseError::Singular { index });
-            }
-            solve_lu((n, nrhs), packed, perm, Transpose::No, b, par)
-        };
-        if n <= SMALL {
-            let mut packed = [const { std::mem::MaybeUninit::<T>::uninit() }; SMALL * SMALL];
-            run(packed.as_mut_ptr().cast(), [0; SMALL].as_mut_ptr())
-        } else {
-            let perm_words = (n * size_of::<i32>()).div_ceil(size_of::<super::Word>());
-            let words = (n * n * size_of::<T>()).div_ceil(size_of::<super::Word>());
-            super::workspace(words + perm_words, |buffer| {
-                let (packed, perm) = buffer.split_at_mut(words);
-                run(packed.as_mut_ptr().cast(), perm.as_mut_ptr().cast())
-            })
-        }
-    }
-}
-
-/// Elimination with partial pivoting written out.
-///
-/// # Safety
-/// As for `solve` with n = 2.
-#[inline]
-unsafe fn solve_2x2<T: Field>(
-    nrhs: usize,
-    a: Strided<*const T>,
-    b: Strided<*mut T>,
-) -> Result<(), DenseError> {
-    // SAFETY: all indices are below 2, and j below nrhs.
-    unsafe {
-        let at = |i: isize, j: isize| *a.ptr.offset(i * a.row + j * a.col);
-        let (mut top, mut low) = ([at(0, 0), at(0, 1)], [at(1, 0), at(1, 1)]);
-        // Negated so that a NaN is taken as pivot and shows in the result.
-        #[allow(clippy::neg_cmp_op_on_partial_ord)]
-        let swapped = !(low[0].abs1() <= top[0].abs1());
-        if swapped {
-            (top, low) = (low, top);
-        }
-        if top[0] == T::ZERO {
-            return Err(DenseError::Singular { index: 0 });
-        }
-        let l = low[0].divide(top[0]);
-        let u = low[1] - l * top[1];
-        if u == T::ZERO {
-            return Err(DenseError::Singular { index: 1 });
-        }
-        for j in 0..nrhs {
-            let first = b.ptr.offset(j as isize * b.col);
-            let second = first.offset(b.row);
-            let (x, y) = if swapped { (*second, *first) } else { (*first, *second) };
-            let y = (y - l * x).divide(u);
-            *first = (x - top[1] * y).divide(top[0]);
-            *second = y;
-        }
-        Ok(())
-    }
 }

@@ -17,7 +17,7 @@ use super::{DenseError, Field, Real, Strided, vectorised, with_zeros};
 
 /// How many singular vectors to compute for an m x n matrix with k = min(m, n).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Vectors {
+pub(crate) enum Vectors {
     /// U is m x k, Vh is k x n.
     Thin,
     /// U is m x m, Vh is n x n: unitary.
@@ -42,7 +42,7 @@ const JACOBI_ELEMENTS: usize = 1024;
 /// # Safety
 /// A is readable; the outputs are writable and overlap neither A nor each other; they may be
 /// uninitialised.
-pub unsafe fn svd<T: Field>(
+pub(crate) unsafe fn svd<T: Field>(
     (m, n): (usize, usize),
     a: Strided<*const T>,
     u: *mut T,

@@ -220,7 +220,7 @@ fn small_singular_values_keep_relative_accuracy() {
 
 #[test]
 fn svd_names_the_first_non_finite_element() {
-    let mut a = vec![1.0; 12];
+    let mut a = [1.0; 12];
     (a[7], a[9]) = (f64::NAN, f64::INFINITY);
     let mut out = [0.0; 24];
     let [u, s, vh] = [0, 12, 15].map(|at| out.as_mut_ptr().wrapping_add(at));
@@ -243,8 +243,7 @@ fn check_lu<T: Sample>(m: usize, n: usize) {
     let a: Vec<T> = matrix(m, n, |_, _| (rng.next(), rng.next()));
     let (mut packed, mut perm) = (vec![T::ZERO; m * n], vec![-1; m]);
     // SAFETY: the buffers have the documented sizes.
-    let got = unsafe { lu((m, n), strided(a.as_ptr(), m), packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq) };
-    assert_eq!(got.zero_pivot, None);
+    unsafe { lu((m, n), strided(a.as_ptr(), m), packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq) };
     let k = m.min(n);
     for j in 0..n {
         for i in 0..m {
@@ -258,8 +257,6 @@ fn check_lu<T: Sample>(m: usize, n: usize) {
             assert!(error < 30.0 * k as f64 * T::eps(), "{m} x {n}: {error:e} at ({i}, {j})");
         }
     }
-    let inversions = (0..m).flat_map(|i| (0..i).map(move |j| (j, i))).filter(|&(j, i)| perm[j] > perm[i]);
-    assert_eq!(got.odd, inversions.count() % 2 == 1);
 }
 
 #[test]
@@ -273,16 +270,15 @@ fn lu_reproduces_the_permuted_matrix() {
 }
 
 #[test]
-fn lu_reports_the_first_zero_pivot_and_stays_finite() {
+fn lu_leaves_a_zero_pivot_and_stays_finite() {
     // Columns 0 and 1 are equal; 20 columns take the recursive path.
     for n in [3, 20] {
         let a: Vec<f64> =
             matrix(n, n, |i, j| (((i * j.max(1) + 1) % 5) as f64 + f64::from(i == j && j > 1), 0.0));
         let (mut packed, mut perm) = (vec![0.0; n * n], vec![0; n]);
         // SAFETY: the buffers have the documented sizes.
-        let got =
-            unsafe { lu((n, n), strided(a.as_ptr(), n), packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq) };
-        assert_eq!(got.zero_pivot, Some(1));
+        unsafe { lu((n, n), strided(a.as_ptr(), n), packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq) };
+        assert_eq!((0..n).find(|i| packed[i + i * n] == 0.0), Some(1));
         assert!(packed.iter().all(|x| x.is_finite()));
     }
 }
@@ -293,7 +289,7 @@ fn check_solve<T: Sample>(n: usize, nrhs: usize, row_major: bool) {
     let b: Vec<T> = matrix(n, nrhs, |_, _| (rng.next(), rng.next()));
     let at = |i: usize, j: usize| if row_major { i * nrhs + j } else { i + j * n };
     let (mut packed, mut perm) = (vec![T::ZERO; n * n], vec![0; n]);
-    for transpose in [None, Some(Transpose::No), Some(Transpose::Trans), Some(Transpose::ConjTrans)] {
+    for adjoint in [false, true] {
         let mut x = b.clone();
         (0..n * nrhs).for_each(|q| x[at(q % n, q / n)] = b[q]);
         let (row, col) = if row_major { (nrhs as isize, 1) } else { (1, n as isize) };
@@ -301,25 +297,16 @@ fn check_solve<T: Sample>(n: usize, nrhs: usize, row_major: bool) {
         // SAFETY: the buffers have the documented sizes.
         unsafe {
             let from = strided(a.as_ptr(), n);
-            match transpose {
-                None => solve((n, nrhs), from, target, Par::Seq).unwrap(),
-                Some(transpose) => {
-                    lu((n, n), from, packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq);
-                    solve_lu((n, nrhs), packed.as_ptr(), perm.as_ptr(), transpose, target, Par::Seq).unwrap();
-                }
-            }
+            lu((n, n), from, packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq);
+            solve_lu((n, nrhs), packed.as_ptr(), perm.as_ptr(), adjoint, target, Par::Seq).unwrap();
         }
         for q in 0..n * nrhs {
             let (i, j) = (q % n, q / n);
-            let element = |p: usize| match transpose {
-                None | Some(Transpose::No) => a[i + p * n].wide(),
-                Some(Transpose::Trans) => a[p + i * n].wide(),
-                Some(Transpose::ConjTrans) => a[p + i * n].wide().conj(),
-            };
+            let element = |p: usize| if adjoint { a[p + i * n].wide().conj() } else { a[i + p * n].wide() };
             let sum: Complex<f64> = (0..n).map(|p| element(p) * x[at(p, j)].wide()).sum();
             let size = norm(x.iter().map(|x| x.wide()));
             let error = (sum - b[q].wide()).norm();
-            assert!(error < 30.0 * n as f64 * T::eps() * size, "{n}, {nrhs}, {transpose:?}: {error:e}");
+            assert!(error < 30.0 * n as f64 * T::eps() * size, "{n}, {nrhs}, {adjoint}: {error:e}");
         }
     }
 }
@@ -341,8 +328,12 @@ fn singular_systems_are_errors_and_leave_the_right_side_alone() {
     for n in [1, 2, 3, 20] {
         let a: Vec<f64> = matrix(n, n, |i, j| (if i + 1 == n { 0.0 } else { f64::from(i == j) }, 0.0));
         let mut b = vec![7.0; n];
+        let (mut packed, mut perm) = (vec![0.0; n * n], vec![0; n]);
         // SAFETY: the buffers have the documented sizes.
-        let got = unsafe { solve((n, 1), strided(a.as_ptr(), n), strided(b.as_mut_ptr(), n), Par::Seq) };
+        let got = unsafe {
+            lu((n, n), strided(a.as_ptr(), n), packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq);
+            solve_lu((n, 1), packed.as_ptr(), perm.as_ptr(), false, strided(b.as_mut_ptr(), n), Par::Seq)
+        };
         assert_eq!(got, Err(DenseError::Singular { index: n - 1 }));
         assert_eq!(b, vec![7.0; n]);
     }

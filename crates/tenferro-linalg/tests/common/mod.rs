@@ -10,44 +10,47 @@ use tenferro_cpu::CpuBackend;
 use tenferro_tensor::{C64, DType, Result, Tensor, TypedTensor, Value, dispatch_float};
 
 /// A present value.
-pub fn now(t: &Tensor) -> Var {
+pub(crate) fn now(t: &Tensor) -> Var {
     Var::Now(Now::new(Value::new(t.duplicate().unwrap())))
 }
 
 /// The compact tensor of a present value.
-pub fn tensor(v: &Var) -> Tensor {
+pub(crate) fn tensor(v: &Var) -> Tensor {
     v.value().unwrap_or_else(|e| panic!("{e}")).duplicate().unwrap()
 }
 
 /// Runs `f` on the CPU.
-pub fn on_cpu<R>(f: impl FnOnce() -> R) -> R {
+pub(crate) fn on_cpu<R>(f: impl FnOnce() -> R) -> R {
     with_backend(&CpuBackend::new(), f)
 }
 
 /// Every element as a complex number.
-pub fn numbers(t: &Tensor) -> Vec<C64> {
+pub(crate) fn numbers(t: &Tensor) -> Vec<C64> {
     use tenferro_tensor::Scalar;
     tenferro_tensor::dispatch!(t.dtype(), T => t.as_slice::<T>().unwrap().iter().map(|x| x.to_c64()).collect())
 }
 
-pub fn largest(t: &Tensor) -> f64 {
+pub(crate) fn largest(t: &Tensor) -> f64 {
     numbers(t).iter().map(|z| if z.norm().is_nan() { f64::INFINITY } else { z.norm() }).fold(0.0, f64::max)
 }
 
 /// The largest difference of two elements.
-pub fn distance(a: &Tensor, b: &Tensor) -> f64 {
+pub(crate) fn distance(a: &Tensor, b: &Tensor) -> f64 {
     assert_eq!((a.shape(), a.dtype()), (b.shape(), b.dtype()));
     let d = numbers(a).into_iter().zip(numbers(b)).map(|(a, b)| (a - b).norm());
     d.map(|d| if d.is_nan() { f64::INFINITY } else { d }).fold(0.0, f64::max)
 }
 
-pub fn assert_close(what: &str, a: &Tensor, b: &Tensor, tolerance: f64) {
+pub(crate) fn assert_close(what: &str, a: &Tensor, b: &Tensor, tolerance: f64) {
     let (d, scale) = (distance(a, b), largest(b).max(1.0));
-    assert!(d <= tolerance * scale, "{what}: difference {d:e} at scale {scale:e}, allowed {tolerance:e}\n{a}\n{b}");
+    assert!(
+        d <= tolerance * scale,
+        "{what}: difference {d:e} at scale {scale:e}, allowed {tolerance:e}\n{a}\n{b}"
+    );
 }
 
 /// Uniform random numbers in [-1, 1], also for the imaginary part.
-pub fn random(dtype: DType, shape: &[usize], seed: u64) -> Tensor {
+pub(crate) fn random(dtype: DType, shape: &[usize], seed: u64) -> Tensor {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1;
     let mut next = move || {
         state ^= state << 13;
@@ -61,28 +64,28 @@ pub fn random(dtype: DType, shape: &[usize], seed: u64) -> Tensor {
     from_fn(dtype, shape, |_| C64::new(next(), if dtype.is_complex() { next() } else { 0.0 }))
 }
 
-pub fn from_fn(dtype: DType, shape: &[usize], mut f: impl FnMut(&[usize]) -> C64) -> Tensor {
+pub(crate) fn from_fn(dtype: DType, shape: &[usize], mut f: impl FnMut(&[usize]) -> C64) -> Tensor {
     use tenferro_tensor::Scalar;
     dispatch_float!(dtype, T => TypedTensor::<T>::from_fn(shape, |i| T::from_c64(f(i))).unwrap().into_tensor(),
         else panic!("a float"))
 }
 
 /// a + c b.
-pub fn moved(a: &Tensor, b: &Tensor, c: f64) -> Tensor {
+pub(crate) fn moved(a: &Tensor, b: &Tensor, c: f64) -> Tensor {
     on_cpu(|| tensor(&(now(a) + now(b) * c)))
 }
 
 /// Re sum(conj(a) b).
-pub fn inner(a: &Tensor, b: &Tensor) -> f64 {
+pub(crate) fn inner(a: &Tensor, b: &Tensor) -> f64 {
     numbers(a).into_iter().zip(numbers(b)).map(|(a, b)| (a.conj() * b).re).sum()
 }
 
 /// The values of traced `outputs` for given inputs; symbols are bound as they become known.
-pub fn run(outputs: &[Var], inputs: &[(Var, Tensor)]) -> Result<Vec<Tensor>> {
+pub(crate) fn run(outputs: &[Var], inputs: &[(Var, Tensor)]) -> Result<Vec<Tensor>> {
     on_cpu(|| {
         let mut env = Env::default();
         let mut values: HashMap<(u64, u32), Var> = HashMap::new();
-        let mut bind = |avals: &[Aval<Dim>], y: &[Var], env: &mut Env| {
+        let bind = |avals: &[Aval<Dim>], y: &[Var], env: &mut Env| {
             for (a, y) in avals.iter().zip(y) {
                 for (d, n) in a.shape.iter().zip(y.shape()) {
                     if let (Some(atom), Dim::Lit(n)) = (d.as_atom(), n) {
@@ -111,7 +114,8 @@ pub fn run(outputs: &[Var], inputs: &[(Var, Tensor)]) -> Result<Vec<Tensor>> {
                 }
                 Source::Op(op) => {
                     let x: Vec<Var> = c.inputs().iter().map(|v| value(&values, v)).collect();
-                    let dims: Result<Vec<Dim>> = op.dims().iter().map(|d| d.eval(&env).map(Dim::Lit)).collect();
+                    let dims: Result<Vec<Dim>> =
+                        op.dims().iter().map(|d| d.eval(&env).map(Dim::Lit)).collect();
                     let op = if op.is_symbolic() { op.with_dims(&dims?) } else { op.clone() };
                     let y = apply(&*op, &x.iter().collect::<Vec<_>>())?;
                     bind(c.outputs(), &y, &mut env);
@@ -126,17 +130,17 @@ pub fn run(outputs: &[Var], inputs: &[(Var, Tensor)]) -> Result<Vec<Tensor>> {
 }
 
 /// An input with literal extents.
-pub fn input_like(t: &Tensor) -> Var {
+pub(crate) fn input_like(t: &Tensor) -> Var {
     input(Aval { dtype: t.dtype(), shape: t.shape().iter().map(|&n| Dim::Lit(n)).collect() })
 }
 
 /// An input whose extents are symbols.
-pub fn symbolic_like(t: &Tensor, name: &str) -> Var {
+pub(crate) fn symbolic_like(t: &Tensor, name: &str) -> Var {
     let shape = (0..t.rank()).map(|i| Dim::symbol(format!("{name}{i}"))).collect();
     input(Aval { dtype: t.dtype(), shape })
 }
 
-pub type F<'a> = &'a dyn Fn(&[Var]) -> Vec<Var>;
+pub(crate) type F<'a> = &'a dyn Fn(&[Var]) -> Vec<Var>;
 
 fn present(f: F, x: &[Tensor]) -> Vec<Tensor> {
     on_cpu(|| f(&x.iter().map(now).collect::<Vec<_>>()).iter().map(tensor).collect())
@@ -184,8 +188,7 @@ fn replay(outputs: &[Var], inputs: &[(Var, Var)]) -> Vec<Var> {
     for c in reachable(outputs) {
         let Some(op) = c.op() else { continue };
         let x: Vec<Var> = c.inputs().iter().map(|v| value(&values, v)).collect();
-        let dims: Vec<Dim> =
-            op.dims().iter().map(|d| d.substitute(&|a| symbols.get(a).cloned())).collect();
+        let dims: Vec<Dim> = op.dims().iter().map(|d| d.substitute(&|a| symbols.get(a).cloned())).collect();
         let op = if op.is_symbolic() { op.with_dims(&dims) } else { op.clone() };
         let y = apply(&*op, &x.iter().collect::<Vec<_>>()).unwrap_or_else(|e| panic!("{e}"));
         for (a, y) in c.outputs().iter().zip(&y) {
@@ -205,13 +208,13 @@ fn replay(outputs: &[Var], inputs: &[(Var, Var)]) -> Vec<Var> {
     outputs.iter().map(|v| value(&values, v)).collect()
 }
 
-/// Checks the derivative of `f` at `x` up to `order`: forward against differences, reverse against forward, traced and
-/// on the tape.
-pub fn check(what: &str, f: F, x: &[Tensor], order: usize, tolerance: f64) {
+/// Checks the derivative of `f` at `x` up to `order`: forward against differences, reverse against forward,
+/// traced and on the tape.
+pub(crate) fn check(what: &str, f: F, x: &[Tensor], order: usize, tolerance: f64) {
     check_steps(what, f, x, order, tolerance, 2e-3);
 }
 
-pub fn check_steps(what: &str, f: F, x: &[Tensor], order: usize, tolerance: f64, h: f64) {
+pub(crate) fn check_steps(what: &str, f: F, x: &[Tensor], order: usize, tolerance: f64, h: f64) {
     let d: Vec<Tensor> =
         x.iter().enumerate().map(|(i, x)| random(x.dtype(), x.shape(), 77 + i as u64)).collect();
     let df = tangent(f);
@@ -222,24 +225,30 @@ pub fn check_steps(what: &str, f: F, x: &[Tensor], order: usize, tolerance: f64,
     }
 
     let y = present(f, x);
-    let ct: Vec<Tensor> = y.iter().enumerate().map(|(i, y)| random(y.dtype(), y.shape(), 5 + i as u64)).collect();
+    let ct: Vec<Tensor> =
+        y.iter().enumerate().map(|(i, y)| random(y.dtype(), y.shape(), 5 + i as u64)).collect();
     let expected: f64 = ct.iter().zip(&forward).map(|(c, t)| inner(c, t)).sum();
     let scale: f64 = ct.iter().zip(&forward).map(|(c, t)| largest(c) * largest(t)).fold(1.0, f64::max);
     let agree = |how: &str, g: Vec<Tensor>| {
         let got: f64 = g.iter().zip(&d).map(|(g, d)| inner(g, d)).sum();
-        assert!((got - expected).abs() <= 1e-9 * scale, "{what}: {how}: got {got}, forward mode gives {expected}");
+        assert!(
+            (got - expected).abs() <= 1e-9 * scale,
+            "{what}: {how}: got {got}, forward mode gives {expected}"
+        );
     };
     let tape = on_cpu(|| {
         let leaves: Vec<Var> = x.iter().map(|t| leaf(Value::new(t.duplicate().unwrap()))).collect();
         let y = f(&leaves);
         let seeds: Vec<(&Var, Var)> = y.iter().zip(ct.iter().map(now)).collect();
-        let g = vjp_present(&seeds, &leaves.iter().collect::<Vec<_>>(), false).unwrap_or_else(|e| panic!("{what}: {e}"));
+        let g = vjp_present(&seeds, &leaves.iter().collect::<Vec<_>>(), false)
+            .unwrap_or_else(|e| panic!("{what}: {e}"));
         g.into_iter().zip(&leaves).map(|(g, x)| tensor(&tenferro_core_ops::or_zero(g, x))).collect()
     });
     agree("tape", tape);
     let slots: Vec<Var> = x.iter().map(input_like).collect();
     let y = f(&slots);
-    let seeds: Vec<(Var, Var)> = y.iter().cloned().zip(ct.iter().map(|c| constant(Value::new(c.duplicate().unwrap())))).collect();
+    let seeds: Vec<(Var, Var)> =
+        y.iter().cloned().zip(ct.iter().map(|c| constant(Value::new(c.duplicate().unwrap())))).collect();
     let g = vjp_traced(&seeds, &slots.iter().collect::<Vec<_>>()).unwrap_or_else(|e| panic!("{what}: {e}"));
     let g: Vec<Var> = g.into_iter().zip(&slots).map(|(g, x)| tenferro_core_ops::or_zero(g, x)).collect();
     let inputs: Vec<(Var, Tensor)> =

@@ -206,7 +206,7 @@ impl Probe<'_> {
             return known;
         }
         let steps = [Step { op: op.share(), x: (0..x.len() as u32).collect() }];
-        let alone = Fused { inputs: x.len(), steps: Arc::new(steps), outputs: SmallVec::from_slice(&[0]) };
+        let alone = Fused::new(x.len(), Arc::new(steps), SmallVec::from_slice(&[0]));
         let runs = self.runs(&alone, &dtypes);
         self.known.insert(key, runs);
         runs

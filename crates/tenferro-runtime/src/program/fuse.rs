@@ -157,7 +157,7 @@ fn merge(g: &Graph, members: &[u32], needed: &[bool]) -> Node {
     let outputs: SmallVec<[u32; 2]> =
         (0..members.len()).filter(|&s| needed[members[s] as usize]).map(|s| s as u32).collect();
     let y: Outs<_> = outputs.iter().map(|&s| g.nodes[members[s as usize] as usize].y[0].clone()).collect();
-    Node { source: Source::Op(Arc::new(Fused { inputs: inputs.len(), steps, outputs })), x: inputs, y }
+    Node { source: Source::Op(Arc::new(Fused::new(inputs.len(), steps, outputs))), x: inputs, y }
 }
 
 /// The groups in an order in which operands come first, otherwise as they were recorded.

@@ -1,9 +1,8 @@
 //! What a program keeps between runs: its bound form per backend, and states that no run is using.
 //!
-//! A backend is told apart by its type, its address and its placement. That is sound whatever happens to the
-//! handle: the type decides which kernels can be called, the placement where constants are. A clone of a
-//! handle at another address binds again, and a handle that takes the address of one that is gone runs the
-//! kernels bound for that one.
+//! A backend is told apart by its type, its identity and its placement. That is sound whatever happens to the
+//! handle: the type decides which kernels can be called, the placement where constants are. A handle that takes
+//! the identity of one that is gone runs the kernels bound for that one.
 
 use super::{
     bind::bind,
@@ -24,20 +23,16 @@ const MOST: usize = 64;
 #[derive(Clone, PartialEq)]
 struct Key {
     kind: TypeId,
-    address: usize,
+    identity: usize,
     placement: Placement,
 }
 
 impl Key {
     fn is(&self, backend: &dyn Backend) -> bool {
-        self.address == address(backend)
+        self.identity == backend.identity()
             && self.kind == (backend as &dyn Any).type_id()
             && self.placement == *backend.placement()
     }
-}
-
-fn address(backend: &dyn Backend) -> usize {
-    std::ptr::from_ref(backend).cast::<()>().addr()
 }
 
 /// A state and which backend it is for.
@@ -75,7 +70,7 @@ impl Pool {
     #[cold]
     fn bind(&self, graph: &Graph, backend: &dyn Backend) -> Result<(Arc<Key>, Arc<Lowered>)> {
         let (kind, placement) = ((backend as &dyn Any).type_id(), backend.placement().clone());
-        let key = Arc::new(Key { kind, address: address(backend), placement });
+        let key = Arc::new(Key { kind, identity: backend.identity(), placement });
         let (bound, env) = bind(graph, backend)?;
         let bound = (key, Arc::new(lower(bound, env, backend)?));
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

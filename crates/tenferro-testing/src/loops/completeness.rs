@@ -13,7 +13,7 @@ pub const COMPLETENESS: &[Completeness] = &[
 ];
 
 /// What the core exports beside operations: parameters of them.
-const PARAMETERS: &[&str] = &["Relation", "Step"];
+const PARAMETERS: &[&str] = &["Relation", "Step", "Prepared"];
 
 /// The source that lists the core operations.
 const EXPORTS: &str = include_str!("../../../tenferro-core-ops/src/ops/mod.rs");

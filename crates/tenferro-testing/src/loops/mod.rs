@@ -141,3 +141,63 @@ fn input_directions(x: &[Array], seed: u64) -> Vec<Array> {
     let wrt = crate::run::differentiable(x);
     directions(&wrt.iter().map(|&i| x[i].clone()).collect::<Vec<_>>(), seed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::info::op;
+    use smallvec::smallvec;
+    use tenferro_core_ops::{Arg, Aval, Extent, Fresh, Outs, Primitive, Tangent, Var, apply1};
+
+    /// The square of a complex number, with one fact about it stated wrongly.
+    #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+    enum Square {
+        Right,
+        WrongShape,
+        WrongTangent,
+        WrongAdjoint,
+    }
+
+    impl Primitive for Square {
+        const NAME: &'static str = "square";
+        fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> tenferro_tensor::Result<Outs<Aval<D>>> {
+            Ok(smallvec![if *self == Square::WrongShape { Aval::new(x[0].dtype, []) } else { x[0].clone() }])
+        }
+        fn decompose(&self, x: &[Var]) -> Option<Outs<Var>> {
+            Some(smallvec![&x[0] * &x[0]])
+        }
+        fn jvp(&self, x: &[Var], _: &[Var], t: &[Tangent]) -> Outs<Tangent> {
+            let factor = &x[0] * if *self == Square::WrongTangent { 2.000001 } else { 2.0 };
+            smallvec![t[0].as_ref().map(|t| t * &factor)]
+        }
+        fn transpose(&self, _: &[Tangent], _: &[Arg]) -> Outs<Tangent> {
+            smallvec![None]
+        }
+        fn vjp(&self, ct: &[Tangent], x: &[Var], _: &[Var], _: &[bool]) -> Option<Outs<Tangent>> {
+            // The conjugate is missing.
+            (*self == Square::WrongAdjoint).then(|| smallvec![ct[0].as_ref().map(|ct| &(ct * &x[0]) * &x[0].like(2.0))])
+        }
+    }
+
+    /// What the loop `name` says.
+    fn says(name: &str, fact: Square) -> Outcome {
+        let z = Array::complexes(DType::C64, &[2], &[(0.6, 0.8), (-0.3, 1.1)]);
+        let info = op("square", |p: &Square, x: &[Var]| apply1(p, &[&x[0]]), |_, x| {
+            x[0].map(x[0].dtype, |e| e.times(e))
+        })
+        .sample(fact, vec![z])
+        .done();
+        let property = LOOPS.iter().find(|l| l.name == name).expect("a loop of this name");
+        (property.check)(&info)
+    }
+
+    #[test]
+    fn the_loops_find_what_is_stated_wrongly() {
+        let wrong =
+            [("shape", Square::WrongShape), ("jvp", Square::WrongTangent), ("transpose", Square::WrongAdjoint)];
+        for (name, fact) in wrong {
+            assert_eq!(says(name, Square::Right), Ok(()), "{name}");
+            assert!(says(name, fact.clone()).is_err(), "{name} of {fact:?}");
+        }
+    }
+}

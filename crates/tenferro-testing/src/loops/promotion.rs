@@ -1,6 +1,7 @@
-//! Operands of different dtypes give what their conversions to the common dtype give.
+//! Operands of different dtypes give what their conversions to the common dtype give, and cotangents of their own
+//! dtypes.
 
-use super::{Outcome, all, during, equal};
+use super::{Outcome, all, equal, transpose};
 use crate::{array::Array, info::OpInfo, run};
 use tenferro_tensor::DType;
 
@@ -26,7 +27,11 @@ pub(super) fn check(info: &OpInfo) -> Outcome {
             .collect();
         let what = format!("{a} with {b}");
         match (run::direct(&s.call, &mixed), run::direct(&s.call, &same)) {
-            (Ok(got), Ok(want)) => equal(&what, &got, &want),
+            (Ok(got), Ok(want)) => {
+                equal(&what, &got, &want)?;
+                // Cotangents come back in the dtypes of the operands.
+                if info.order > 0 { transpose::adjoint(&what, &s.call, &mixed) } else { Ok(()) }
+            }
             (Err(_), Err(_)) => Ok(()),
             (got, want) => Err(format!("{what}: mixed {:?}, of {common} {:?}", got.err(), want.err())),
         }

@@ -1,4 +1,4 @@
-//! The methods of dynamic, eager and traced tensors are the operation.
+//! The methods of dynamic, typed, eager and traced tensors are the operation.
 
 use super::{Outcome, during, each, equal, near};
 use crate::{
@@ -8,13 +8,21 @@ use crate::{
 };
 use tenferro_core_ops::Dim;
 use tenferro_runtime::{EagerRuntime, EagerTensor, GraphCompiler, TracedTensor};
-use tenferro_tensor::{Result, Tensor};
+use tenferro_tensor::{DType, Result, Tensor};
 
 pub(super) fn check(info: &OpInfo) -> Outcome {
     each(info, |s| {
         let Some(surface) = &s.surface else { return Ok(()) };
         let y = during("direct", run::direct(&s.call, &s.inputs))?;
         equal("method of Tensor", &[during("method of Tensor", direct(s, surface))?], &y)?;
+        let plain = |a: &Array| matches!(a.dtype, DType::F64 | DType::I64 | DType::Bool);
+        if let Some(typed) = &surface.typed
+            && s.inputs[0].dtype == DType::F64
+            && s.inputs.iter().all(plain)
+        {
+            let got = during("method of TypedTensor", typed(&tensors(s), &mut run::cpu()))?;
+            equal("method of TypedTensor", &[Array::from_tensor(&got)], &y)?;
+        }
         equal("method of EagerTensor", &[during("method of EagerTensor", eager(s, surface))?], &y)?;
         let got = during("method of TracedTensor", traced(s, surface))?;
         near("method of TracedTensor", &[got], &y, info.tolerance)

@@ -1,4 +1,5 @@
-//! Reverse mode is the adjoint of forward mode: `<ct, J t> = <J^H ct, t>`, in the inner product `Re sum(conj(a) b)`.
+//! Reverse mode is the adjoint of forward mode: `<ct, J t> = <J^H ct, t>`, in the inner product `Re sum(conj(a) b)`,
+//! wherever the derivative is finite.
 
 use super::{Outcome, all, directions, during, each, epsilon, input_directions};
 use crate::{
@@ -21,6 +22,9 @@ pub(super) fn adjoint(what: &str, call: &Calls, x: &[Array]) -> Outcome {
         }
         let ct = directions(&dy, 25 + 10 * k);
         let forward: f64 = ct.iter().zip(&dy).map(|(a, b)| a.dot(b)).sum();
+        if !forward.is_finite() {
+            return Ok(());
+        }
         let size: f64 = ct.iter().zip(&dy).map(|(a, b)| a.norm() * b.norm() * b.data.len() as f64).sum();
         let eps = x.iter().chain(&dy).map(|a| epsilon(a.dtype)).fold(0.0, f64::max);
         for (name, g) in [("traced", run::vjp(call, x, &ct)), ("eager", run::eager_vjp(call, x, &ct))] {
@@ -32,9 +36,7 @@ pub(super) fn adjoint(what: &str, call: &Calls, x: &[Array]) -> Outcome {
             }
             let reverse: f64 = g.iter().zip(&t).map(|(a, b)| a.dot(b)).sum();
             let own: f64 = g.iter().zip(&t).map(|(a, b)| a.norm() * b.norm() * b.data.len() as f64).sum();
-            let equal = forward == reverse
-                || (forward.is_nan() && reverse.is_nan())
-                || (forward - reverse).abs() <= 64.0 * eps * size.max(own);
+            let equal = (forward - reverse).abs() <= 64.0 * eps * size.max(own);
             if !equal {
                 return Err(format!("{what} {name}: <ct, J t> = {forward:e}, <J^H ct, t> = {reverse:e}"));
             }

@@ -89,7 +89,7 @@ fn full() -> OpInfo {
 /// The chain of `steps`, each an operation and the numbers of its arguments.
 fn chain(inputs: usize, steps: Vec<(Arc<dyn Op>, Vec<u32>)>, outputs: &[u32]) -> ops::Fused {
     let steps = steps.into_iter().map(|(op, x)| ops::Step { op, x: x.into() }).collect();
-    ops::Fused { inputs, steps, outputs: outputs.into() }
+    ops::Fused::new(inputs, steps, outputs.into())
 }
 
 fn fused() -> OpInfo {
@@ -130,7 +130,7 @@ fn fused() -> OpInfo {
     .symbolic(smooth(), &[&["n", "m"], &["n", "m"]])
     .error(smooth(), vec![any(F64, &[2], 1), any(F64, &[3], 2)], &["[3]", "[2]"])
     .error(smooth(), vec![any(F64, &[2], 1)], &["1", "2"])
-    .error(chain(0, vec![], &[]), vec![], &["0"])
+    .error(chain(0, vec![], &[0]), vec![], &["0", "at least 1"])
     .error(chain(1, vec![(Arc::new(ops::Exp), vec![4])], &[0]), vec![any(F64, &[2], 1)], &["4"])
     .error(chain(1, vec![(Arc::new(ops::Exp), vec![0])], &[3]), vec![any(F64, &[2], 1)], &["3"])
     .error_of("exp", chain(1, vec![(Arc::new(ops::Exp), vec![0])], &[0]), vec![any(I64, &[2], 1)], &["i64"])

@@ -3,9 +3,10 @@
 use super::{C64 as C64_, *};
 use crate::{
     array::Elem,
-    info::{OpInfo, op, surface},
+    info::{OpInfo, Surface, op, surface},
 };
 use tenferro_core_ops::Var;
+use tenferro_runtime::TensorExt;
 
 const NAN: f64 = f64::NAN;
 const INF: f64 = f64::INFINITY;
@@ -74,6 +75,12 @@ fn select() -> OpInfo {
     op("select", |_: &(), x: &[Var]| x[0].select(&x[1], &x[2]), |_, x| {
         Array::from_fn(x[1].dtype, &x[1].shape, |i| if x[0].at(i).int() != 0 { x[1].at(i) } else { x[2].at(i) })
     })
+    .surface(Surface {
+        direct: |_, x, backend| TensorExt::select(&x[0], &x[1], &x[2], backend),
+        typed: None,
+        eager: |_, x| x[0].select(&x[1], &x[2]),
+        traced: |_, x| x[0].select(&x[1], &x[2]),
+    })
     .broadcasts()
     .each(EVERY, |o, d| {
         let three = |shape: &[usize]| vec![any(Bool, shape, 1), any(d, shape, 2), any(d, shape, 3)];
@@ -123,6 +130,12 @@ fn cast() -> OpInfo {
     let wide = |d| f64s(&[8], &[1e20, -1e20, NAN, INF, -INF, 2.9, -2.9, 0.5]).cast(d);
     let saturated = |low: i64, high: i64| [high, low, 0, high, low, 2, -2, 0];
     op("cast", |d: &DType, x: &[Var]| x[0].cast(*d), |d, x| x[0].cast(*d))
+        .surface(Surface {
+            direct: |d, x, backend| TensorExt::cast(&x[0], *d, backend),
+            typed: None,
+            eager: |d, x| x[0].cast(*d),
+            traced: |d, x| x[0].cast(*d),
+        })
         .each(EVERY, |o, from| {
             o.each(EVERY, |o, to| {
                 o.sample(to, vec![any(from, &[3, 4], 1)]).sample(to, vec![any(from, &[], 2)])
@@ -142,6 +155,12 @@ fn cast() -> OpInfo {
 
 fn convert() -> OpInfo {
     op("convert", |d: &DType, x: &[Var]| x[0].convert(*d), |d, x| x[0].cast(*d))
+        .surface(Surface {
+            direct: |d, x, backend| TensorExt::convert(&x[0], *d, backend),
+            typed: None,
+            eager: |d, x| x[0].convert(*d),
+            traced: |d, x| x[0].convert(*d),
+        })
         .each(EVERY, |o, from| {
             let above = EVERY.into_iter().filter(|&to| from.can_convert_to(to));
             o.each(above, |o, to| {

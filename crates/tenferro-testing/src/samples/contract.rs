@@ -161,7 +161,7 @@ fn matmul() -> OpInfo {
     .symbolic((), &[&["n", "m", "k"], &["m", "2"]])
     .symbolic((), &[&["n", "m", "1"], &["m", "2", "k"]])
     .skip("rank_0", "matrices are needed")
-    .error_of("dot_general", (), vec![any(F64, &[2, 3], 1), any(F64, &[4, 2], 2)], &["3 of lhs", "4 of rhs"])
+    .error((), vec![any(F64, &[2, 3], 1), any(F64, &[4, 2], 2)], &["f64[2, 3]", "f64[4, 2]"])
     .error((), vec![any(F64, &[2], 1), any(F64, &[2, 2], 2)], &["1", "at least 2"])
     .error((), vec![any(F64, &[2, 2, 3], 1), any(F64, &[2, 2, 4], 2)], &["3", "4"])
     .done()

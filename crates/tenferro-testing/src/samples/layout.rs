@@ -3,9 +3,11 @@
 use super::{C64 as C64_, *};
 use crate::{
     array::Elem,
-    info::{OpInfo, op, surface},
+    info::{OpInfo, Surface, op, surface, typed},
 };
-use tenferro_core_ops::{Dim, Var, apply1, build, ops};
+use tenferro_core_ops::{Dim, Extent, Var, apply1, build, ops};
+use tenferro_runtime::{EagerTensor, TensorExt, TracedTensor, TypedTensorExt};
+use tenferro_tensor::{Result, Tensor, TypedTensor};
 
 fn dims(shape: &[usize]) -> Vec<Dim> {
     shape.iter().map(|&n| Dim::Lit(n)).collect()
@@ -193,7 +195,8 @@ fn slices() -> Vec<OpInfo> {
     .error(p(&[0], &[4], &[1]), vec![any(F64, &[3], 1)], &["4", "3"])
     .error(p(&[2], &[1], &[1]), vec![any(F64, &[3], 1)], &["1", "2"])
     .error(p(&[0], &[3], &[0]), vec![any(F64, &[3], 1)], &["0", "at least 1"])
-    .error(p(&[0, 0], &[1, 1], &[1, 1]), vec![any(F64, &[3], 1)], &["2", "1"])
+    .error(p(&[0, 0], &[1, 1], &[1, 1]), vec![any(F64, &[3], 1)], &["2, 2 and 2", "1 each"])
+    .error(p(&[0, 3], &[], &[1]), vec![any(F64, &[3], 1)], &["2, 0 and 1", "1 each"])
     .done();
     type P = (usize, usize, usize);
     let along = op("slice_axis", |&(axis, a, b): &P, x: &[Var]| x[0].slice_axis(axis, a, b), |&(axis, a, b), x| {
@@ -266,7 +269,12 @@ fn pad() -> OpInfo {
     .symbolic_call(&[(F64, &["n"]), (F64, &[]), (F64, &["m"])], |x| {
         x[0].pad(&x[1], &[x[2].extent(0)], &[x[0].extent(0)], &[0])
     })
-    .error(p(&[1], &[1], &[0]), vec![any(F64, &[2, 3], 1), any(F64, &[], 2)], &["1", "2"])
+    .error(p(&[1], &[1], &[0]), vec![any(F64, &[2, 3], 1), any(F64, &[], 2)], &["1, 1 and 1", "2 each"])
+    .error(p(&[0, 1], &[], &[0]), vec![any(F64, &[2], 1), any(F64, &[], 2)], &["2, 0 and 1", "1 each"])
+    .error(p(&[0], &[], &[]), vec![any(F64, &[2], 1), any(F64, &[], 2)], &["1, 0 and 0", "1 each"])
+    // What is inside does not reach the cotangent of the padding, however large it is.
+    .closed(p(&[1], &[1], &[1]), vec![f64s(&[2], &[1.0, 2.0]), Array::scalar(F64, 0.0)],
+        f64s(&[5], &[1.0, 1e20, 2.0, -1e20, 4.0]), vec![f64s(&[2], &[1e20, -1e20]), Array::scalar(F64, 7.0)])
     .error(p(&[1], &[1], &[0]), vec![any(F64, &[2], 1), any(F64, &[1], 2)], &["[1]", "scalar"])
     .error(p(&[1], &[1], &[0]), vec![any(F64, &[2], 1), any(C64_, &[], 2)], &["c64", "f64"])
     .done()
@@ -369,8 +377,24 @@ fn joined(axis: usize, x: &[Array], dtype: DType) -> Array {
     })
 }
 
+/// The associated function `name` of every tier on a list of tensors.
+macro_rules! joining {
+    ($name:ident) => {
+        Surface::<usize> {
+            direct: |&axis, x, backend| <Tensor as TensorExt>::$name(&x.iter().collect::<Vec<_>>(), axis, backend),
+            typed: Some(|&axis, x, backend| {
+                let parts = x.iter().map(typed::<f64>).collect::<Result<Vec<_>>>()?;
+                Ok(<TypedTensor<f64> as TypedTensorExt<f64>>::$name(&parts, axis, backend)?.into_tensor())
+            }),
+            eager: |&axis, x| EagerTensor::$name(&x.iter().collect::<Vec<_>>(), axis),
+            traced: |&axis, x| TracedTensor::$name(&x.iter().collect::<Vec<_>>(), axis),
+        }
+    };
+}
+
 fn joins() -> Vec<OpInfo> {
     let concatenate = op("concatenate", |&a: &usize, x: &[Var]| build::concatenate(x, a), |&a, x| joined(a, x, x[0].dtype))
+        .surface(joining!(concatenate))
         .promotes()
         .each(EVERY, |o, d| {
             o.sample(0, vec![any(d, &[3, 2], 1), any(d, &[1, 2], 2)])
@@ -395,6 +419,7 @@ fn joins() -> Vec<OpInfo> {
         });
         joined(a, &parts.collect::<Vec<_>>(), x[0].dtype)
     })
+    .surface(joining!(stack))
     .promotes()
     .each(EVERY, |o, d| {
         o.sample(0, vec![any(d, &[3, 2], 1), any(d, &[3, 2], 2)])

@@ -49,7 +49,7 @@ fn product_of_borrowed_matrices() -> Result<()> {
 }
 
 fn scaling_in_place() -> Result<()> {
-    let mut x = TypedTensor::from_vec_col_major([2, 2], vec![1.0, 2.0, 3.0, 4.0])?;
+    let mut x = TypedTensor::<f64>::from_vec_col_major([2, 2], vec![1.0, 2.0, 3.0, 4.0])?;
     let view: MatMut<'_, f64> = MatMut::from_column_major_slice_mut(x.host_data_mut()?, 2, 2);
     for column in view.col_iter_mut() {
         column.iter_mut().for_each(|element| *element *= 2.0);
@@ -61,7 +61,7 @@ fn scaling_in_place() -> Result<()> {
 
 fn solution_of_a_system() -> Result<()> {
     let a = TypedTensor::from_vec_col_major([2, 2], vec![3.0, 1.0, 1.0, 2.0])?;
-    let mut x = TypedTensor::from_vec_col_major([2, 1], vec![5.0, 4.0])?;
+    let mut x = TypedTensor::<f64>::from_vec_col_major([2, 1], vec![5.0, 4.0])?;
     let matrix = borrowed(&a)?;
     // The right-hand side becomes the solution, in the tensor's memory.
     matrix.partial_piv_lu().solve_in_place(MatMut::from_column_major_slice_mut(x.host_data_mut()?, 2, 1));
