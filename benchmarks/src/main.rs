@@ -56,7 +56,13 @@ fn options() -> Result<Option<Options>> {
 }
 
 fn main() -> ExitCode {
-    match options().and_then(|o| o.map_or_else(|| Ok(print!("{USAGE}")), |o| run(&o))) {
+    match options().and_then(|o| match o {
+        Some(o) => run(&o),
+        None => {
+            print!("{USAGE}");
+            Ok(())
+        }
+    }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("benchmarks: {error}");

@@ -58,13 +58,15 @@ impl Step for Node {
 }
 
 type Link<S> = Option<(Arc<S>, u32)>;
+/// Leaves, and what arrived at them.
+type Arrived<S> = Vec<(Arc<S>, Var)>;
 
 /// Hand every step, newest first, its output cotangents; `pull` sends each of its input cotangents to the
 /// step the input came from. Returns what arrived at the leaves.
 fn sweep<S: Step>(
     seeds: impl IntoIterator<Item = (Link<S>, Var)>,
     mut pull: impl FnMut(&Arc<S>, &[Tangent], &mut dyn FnMut(&Link<S>, Var)) -> Result<()>,
-) -> Result<Vec<(Arc<S>, Var)>> {
+) -> Result<Arrived<S>> {
     let mut todo: BTreeMap<u64, (Arc<S>, Outs<Tangent>)> = BTreeMap::new();
     let mut leaves = Vec::new();
     let send = |todo: &mut BTreeMap<u64, (Arc<S>, Outs<Tangent>)>, to: &Link<S>, ct: Var| {
@@ -277,7 +279,7 @@ fn sweep_tape(
     seeds: &[(&Var, Var)],
     wrt: &[&Var],
     create_graph: bool,
-) -> Result<(Vec<(Arc<Node>, Var)>, Vec<Tangent>)> {
+) -> Result<(Arrived<Node>, Vec<Tangent>)> {
     let node = |v: &Var| match v {
         Var::Now(n) => n.node().cloned(),
         _ => None,
@@ -326,7 +328,7 @@ pub fn vjp_present(seeds: &[(&Var, Var)], wrt: &[&Var], create_graph: bool) -> R
 /// Adds to the gradient of every leaf that `y` depends on. Nothing is added if anything fails.
 pub fn backward(y: &Var, ct: Var, create_graph: bool) -> Result<()> {
     let (leaves, _) = sweep_tape(&[(y, ct)], &[], create_graph)?;
-    let sums: Vec<(Arc<Node>, Var)> =
+    let sums: Arrived<Node> =
         leaves.into_iter().map(|(n, g)| n.accumulated(g).map(|g| (n, g))).collect::<Result<_>>()?;
     for (node, sum) in sums {
         node.store(sum);

@@ -21,21 +21,39 @@ pub fn aval_of(v: &Value) -> Aval {
 /// What the shape rule or the kernel reports, an operand placed elsewhere, or an operation that `backend` has
 /// neither a kernel nor a decomposition for.
 pub fn execute(backend: &dyn Backend, op: &dyn Op, x: &[&Value]) -> Result<Outs<Value>> {
-    let avals: SmallVec<[Aval; 3]> = x.iter().map(|v| aval_of(v)).collect();
-    let refs: SmallVec<[&Aval; 3]> = avals.iter().collect();
-    let y = op.infer_now(&refs)?;
+    let y = infer(op, x)?;
     if op.is_view() {
         return Ok(smallvec![view(backend, op, x[0], &y[0])?]);
     }
     let dtype = x.first().map_or(y[0].dtype, |v| v.dtype());
-    match backend.kernel(op, dtype) {
-        Some(kernel) => {
-            let mut operands: SmallVec<[Operand<'_>; 3]> =
-                x.iter().map(|v| Operand::Read(v.read())).collect();
-            let y = backend.run(&kernel, op, &mut operands, &y, &mut Out::New)?;
-            Ok(y.into_iter().map(Value::new).collect())
-        }
-        None => decomposed(backend, op, x, dtype),
+    let Some(kernel) = backend.kernel(op, dtype) else { return decomposed(backend, op, x, dtype) };
+    let mut results =
+        with_operands(x, |operands| backend.run(&kernel, op, operands, &y, &mut Out::New))?.into_iter();
+    Ok(match (results.next(), results.len()) {
+        (Some(only), 0) => smallvec![Value::new(only)],
+        (first, _) => first.into_iter().chain(results).map(Value::new).collect(),
+    })
+}
+
+/// The shape rule on present values. Elementwise operations on operands alike, which small programs are full
+/// of, describe the operand only once.
+fn infer(op: &dyn Op, x: &[&Value]) -> Result<Outs<Aval>> {
+    if let (true, [first, rest @ ..]) = (op.is_elementwise() && x.len() <= 3, x)
+        && rest.iter().all(|v| v.dtype() == first.dtype() && v.shape() == first.shape())
+    {
+        let a = aval_of(first);
+        return op.infer_now(&[&a, &a, &a][..x.len()]);
+    }
+    let avals: SmallVec<[Aval; 3]> = x.iter().map(|v| aval_of(v)).collect();
+    op.infer_now(&avals.iter().collect::<SmallVec<[&Aval; 3]>>())
+}
+
+/// `f` of the values as operands to be read, built where they stay: they are large to move.
+fn with_operands<R>(x: &[&Value], f: impl FnOnce(&mut [Operand<'_>]) -> R) -> R {
+    match x {
+        [a] => f(&mut [Operand::Read(a.read())]),
+        [a, b] => f(&mut [Operand::Read(a.read()), Operand::Read(b.read())]),
+        x => f(&mut x.iter().map(|v| Operand::Read(v.read())).collect::<SmallVec<[Operand<'_>; 3]>>()),
     }
 }
 
@@ -50,15 +68,12 @@ pub fn execute_into(
     x: &[&Value],
     out: &mut Out<'_>,
 ) -> Result<Outs<Tensor>> {
-    let avals: SmallVec<[Aval; 3]> = x.iter().map(|v| aval_of(v)).collect();
-    let refs: SmallVec<[&Aval; 3]> = avals.iter().collect();
-    let y = op.infer_now(&refs)?;
+    let y = infer(op, x)?;
     check_destination(op.name(), &y, out)?;
     let dtype = x.first().map_or(y[0].dtype, |v| v.dtype());
     let kernel = if op.is_view() { None } else { backend.kernel(op, dtype) };
     if let Some(kernel) = kernel {
-        let mut operands: SmallVec<[Operand<'_>; 3]> = x.iter().map(|v| Operand::Read(v.read())).collect();
-        return backend.run(&kernel, op, &mut operands, &y, out);
+        return with_operands(x, |operands| backend.run(&kernel, op, operands, &y, out));
     }
     let results = if op.is_view() {
         smallvec![view(backend, op, x[0], &y[0])?]

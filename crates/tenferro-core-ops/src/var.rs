@@ -198,9 +198,12 @@ pub fn apply(op: &dyn Op, x: &[&Var]) -> Result<Outs<Var>> {
     with_current(|backend| {
         let Some(backend) = backend else { return record(op, x) };
         let values: SmallVec<[&Value; 3]> = now.iter().map(|n| &n.value).collect();
-        let y = execute::execute(backend, op, &values)?;
+        let mut y = execute::execute(backend, op, &values)?;
         if tape::is_recording() && now.iter().any(|n| n.node.is_some()) {
             return Ok(tape::record(op, x, y));
+        }
+        if y.len() == 1 {
+            return Ok(smallvec![Var::Now(Now::new(y.remove(0)))]);
         }
         Ok(y.into_iter().map(|v| Var::Now(Now::new(v))).collect())
     })

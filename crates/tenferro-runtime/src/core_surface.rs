@@ -11,7 +11,12 @@ fn dims(shape: &[usize]) -> Extents<Dim> {
 
 fn broadcast(x: &Var, shape: &[usize]) -> Var {
     if shape.len() < x.rank() {
-        return Var::Failed(Error::shape("broadcast_to", "rank", shape.len(), format!("at least {}", x.rank())));
+        return Var::Failed(Error::shape(
+            "broadcast_to",
+            "rank",
+            shape.len(),
+            format!("at least {}", x.rank()),
+        ));
     }
     broadcast_to(x, &dims(shape))
 }
@@ -237,5 +242,6 @@ fn one<X>(results: Result<SmallVec<[X; 1]>>) -> Result<X> {
 
 fn join<X: Recorded>(op: &'static str, x: &[&X], f: impl FnOnce(&[Var]) -> Var) -> Result<X> {
     let Some(first) = x.first() else { return Err(Error::argument(op, "number of inputs", 0, "at least 1")) };
-    one(first.apply(&x[1..], || smallvec::smallvec![f(&x.iter().map(|x| x.var().clone()).collect::<Vec<_>>())]))
+    one(first
+        .apply(&x[1..], || smallvec::smallvec![f(&x.iter().map(|x| x.var().clone()).collect::<Vec<_>>())]))
 }

@@ -73,12 +73,19 @@ pub trait TensorExt: Sized {
     ///
     /// # Errors
     /// An axis that does not exist, bool.
-    fn iota(dtype: DType, shape: &[usize], axis: usize, backend: &mut (impl Target + ?Sized)) -> Result<Self>;
+    fn iota(dtype: DType, shape: &[usize], axis: usize, backend: &mut (impl Target + ?Sized))
+    -> Result<Self>;
     /// `n` numbers from `start` to `stop`, both included, evenly spaced.
     ///
     /// # Errors
     /// A dtype that is neither floating-point nor complex.
-    fn linspace(dtype: DType, start: f64, stop: f64, n: usize, backend: &mut (impl Target + ?Sized)) -> Result<Self>;
+    fn linspace(
+        dtype: DType,
+        start: f64,
+        stop: f64,
+        n: usize,
+        backend: &mut (impl Target + ?Sized),
+    ) -> Result<Self>;
 }
 
 fn lifted(x: &[&impl Direct]) -> Vec<Var> {
@@ -101,11 +108,22 @@ impl TensorExt for Tensor {
     fn stack(x: &[&Self], axis: usize, backend: &mut (impl Target + ?Sized)) -> Result<Self> {
         one(backend, || build::stack(&lifted(x), axis))
     }
-    fn iota(dtype: DType, shape: &[usize], axis: usize, backend: &mut (impl Target + ?Sized)) -> Result<Self> {
+    fn iota(
+        dtype: DType,
+        shape: &[usize],
+        axis: usize,
+        backend: &mut (impl Target + ?Sized),
+    ) -> Result<Self> {
         let shape: Vec<Dim> = shape.iter().map(|&n| Dim::Lit(n)).collect();
         one(backend, || build::iota(dtype, &shape, axis))
     }
-    fn linspace(dtype: DType, start: f64, stop: f64, n: usize, backend: &mut (impl Target + ?Sized)) -> Result<Self> {
+    fn linspace(
+        dtype: DType,
+        start: f64,
+        stop: f64,
+        n: usize,
+        backend: &mut (impl Target + ?Sized),
+    ) -> Result<Self> {
         one(backend, || build::linspace(dtype, start, stop, &Dim::Lit(n)))
     }
 }

@@ -44,7 +44,11 @@ impl EagerRuntime {
     ///
     /// # Errors
     /// If `shape` does not have as many elements as `data`.
-    pub fn from_vec_col_major<T: Scalar>(&self, shape: impl Into<Shape>, data: Vec<T>) -> Result<EagerTensor> {
+    pub fn from_vec_col_major<T: Scalar>(
+        &self,
+        shape: impl Into<Shape>,
+        data: Vec<T>,
+    ) -> Result<EagerTensor> {
         self.tensor(Tensor::from_vec_col_major(shape, data)?)
     }
 

@@ -23,15 +23,15 @@ pub use program::Program;
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use tenferro_core_ops::{Dim, EngineRegistration, Out, Session, Target, no_grad};
 pub use tenferro_tensor::{
-    C32, C64, DType, Error, ErrorPhase, Placement, Result, Scalar, Shape, Tensor, TensorRead, TensorView, TypedTensor,
-    TypedTensorView,
+    C32, C64, DType, Error, ErrorPhase, Placement, Result, Scalar, Shape, Tensor, TensorRead, TensorView,
+    TypedTensor, TypedTensorView,
 };
 pub use traced::{GraphCompiler, TracedTensor};
 
 /// The types and methods most programs use.
 pub mod prelude {
     pub use crate::{
-        DType, Dim, EagerRuntime, EagerTensor, GraphCompiler, Program, Runtime, SelectExt, Tensor, TensorExt, TensorOps,
-        TracedTensor, TypedTensor, TypedTensorExt, TypedTensorOps, TypedTensorView,
+        DType, Dim, EagerRuntime, EagerTensor, GraphCompiler, Program, Runtime, SelectExt, Tensor, TensorExt,
+        TensorOps, TracedTensor, TypedTensor, TypedTensorExt, TypedTensorOps, TypedTensorView,
     };
 }

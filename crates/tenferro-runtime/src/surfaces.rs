@@ -49,7 +49,7 @@ macro_rules! surfaces {
         ///
         /// # Errors
         /// Operands of unfitting dtypes or shapes, and what the computation itself reports.
-        #[allow(unused_parens)]
+        #[allow(unused_parens, clippy::needless_question_mark)]
         $vis fn $name(&self $(, $y: &Self)* $($(, $p: $P)+)?) -> $crate::tier::Result<($($crate::surfaces!(@self $R)),+)> {
             let others: &[&Self] = &[$($y),*];
             let mut results = $crate::tier::Recorded::apply(self, others, || {
@@ -66,7 +66,7 @@ macro_rules! surfaces {
         fn $name:ident($x:ident $(, $y:ident: $K:ident)* $(; $($p:ident: $P:ty),+)?) -> [$($R:ident),+] = $body:expr;
     )*) => {
         /// Methods of dynamic tensors, which run on the backend they are given.
-        #[allow(unused_parens)]
+        #[allow(unused_parens, clippy::needless_question_mark)]
         pub trait $Direct { $(
             $(#[$doc])*
             ///
@@ -77,7 +77,7 @@ macro_rules! surfaces {
                 backend: &mut (impl $crate::tier::Target + ?Sized),
             ) -> $crate::tier::Result<($($crate::surfaces!(@tensor $R)),+)>;
         )* }
-        #[allow(unused_parens)]
+        #[allow(unused_parens, clippy::needless_question_mark)]
         impl $Direct for $crate::Tensor { $(
             fn $name(
                 &self $(, $y: &$crate::surfaces!(@tensor $K))* $($(, $p: $P)+)?,
@@ -92,7 +92,7 @@ macro_rules! surfaces {
         )* }
 
         /// Methods of typed tensors, which run on the backend they are given.
-        #[allow(unused_parens)]
+        #[allow(unused_parens, clippy::needless_question_mark)]
         pub trait $Typed<T: $crate::tier::Scalar> { $(
             $(#[$doc])*
             ///
@@ -104,7 +104,7 @@ macro_rules! surfaces {
                 backend: &mut (impl $crate::tier::Target + ?Sized),
             ) -> $crate::tier::Result<($($crate::surfaces!(@typed $R)),+)>;
         )* }
-        #[allow(unused_parens)]
+        #[allow(unused_parens, clippy::needless_question_mark)]
         impl<T: $crate::tier::Scalar> $Typed<T> for $crate::TypedTensor<T> { $(
             fn $name(
                 &self $(, $y: &$crate::surfaces!(@typed $K))* $($(, $p: $P)+)?,

@@ -47,7 +47,9 @@ impl<T: Scalar, R: Rank> Direct for TypedTensor<T, R> {
 /// # Errors
 /// If there is none.
 pub fn next<X>(results: &mut impl Iterator<Item = X>) -> Result<X> {
-    results.next().ok_or_else(|| Error::runtime_state("surfaces", "an operation gave fewer results than its row names"))
+    results
+        .next()
+        .ok_or_else(|| Error::runtime_state("surfaces", "an operation gave fewer results than its row names"))
 }
 
 /// As [`next`], as a typed tensor.
@@ -77,7 +79,10 @@ impl<T: Scalar> Lower for TypedTensor<T> {
 ///
 /// # Errors
 /// What `f` reports in its results.
-pub fn run_direct(target: &mut (impl Target + ?Sized), f: impl FnOnce() -> Outs<Var>) -> Result<SmallVec<[Tensor; 1]>> {
+pub fn run_direct(
+    target: &mut (impl Target + ?Sized),
+    f: impl FnOnce() -> Outs<Var>,
+) -> Result<SmallVec<[Tensor; 1]>> {
     let backend = target.backend();
     with_backend(backend, f).into_iter().map(|v| into_tensor(backend, v.into_value()?)).collect()
 }

@@ -142,7 +142,8 @@ impl Array {
         Array::reals(dtype, &[], &[x])
     }
 
-    /// Reproducible elements between `low` and `high`, real and imaginary parts alike. Integers include both ends.
+    /// Reproducible elements between `low` and `high`, real and imaginary parts alike. Integers include both
+    /// ends.
     pub fn uniform(dtype: DType, shape: &[usize], seed: u64, low: f64, high: f64) -> Array {
         let mut random = Random(seed.wrapping_mul(0xd134_2543_de82_ef95));
         Array::from_fn(dtype, shape, |_| {
@@ -260,8 +261,8 @@ impl Array {
         self.data.iter().map(|e| e.c().norm()).fold(0.0, f64::max)
     }
 
-    /// Whether the elements are `want` up to `rtol |want| + atol`. NaN is NaN, an infinity only itself, integers are
-    /// equal.
+    /// Whether the elements are `want` up to `rtol |want| + atol`. NaN is NaN, an infinity only itself,
+    /// integers are equal.
     ///
     /// # Errors
     /// The first difference, in words.

@@ -4,9 +4,9 @@ use crate::array::Array;
 
 /// Checks `dy` against central differences of `f` at `x` along `t`.
 ///
-/// The quotient at step h has the error c h^2 + O(h^4). So halving the step must divide the error by four, unless
-/// rounding hides it, and the extrapolation `(4 d(h/2) - d(h)) / 3` must agree with `dy` to `rtol` of its largest
-/// element.
+/// The quotient at step h has the error c h^2 + O(h^4). So halving the step must divide the error by four,
+/// unless rounding hides it, and the extrapolation `(4 d(h/2) - d(h)) / 3` must agree with `dy` to `rtol` of
+/// its largest element.
 ///
 /// # Errors
 /// What `f` reports, and the difference in words.

@@ -32,6 +32,9 @@ pub struct OpInfo {
     pub skips: Vec<(&'static str, &'static str)>,
 }
 
+/// Expected outputs from inputs.
+pub type Reference = Arc<dyn Fn(&[Array]) -> Vec<Array> + Send + Sync>;
+
 /// Inputs of a call.
 pub struct Sample {
     /// Parameters, dtypes and shapes.
@@ -41,7 +44,7 @@ pub struct Sample {
     /// The operation with its parameters.
     pub call: Calls,
     /// The expected outputs, by other code.
-    pub reference: Arc<dyn Fn(&[Array]) -> Vec<Array> + Send + Sync>,
+    pub reference: Reference,
     /// Differentiable at these inputs, in double precision.
     pub smooth: bool,
     /// The same call by the methods of the tiers.
@@ -86,12 +89,15 @@ pub struct Failure {
     pub parts: Vec<&'static str>,
 }
 
+/// A method with parameters `P` that is given a backend.
+pub type OnBackend<P> = fn(&P, &[Tensor], &mut CpuBackend) -> Result<Tensor>;
+
 /// One call as methods of dynamic, eager and traced tensors.
 pub struct Surface<P> {
     /// On a backend.
-    pub direct: fn(&P, &[Tensor], &mut CpuBackend) -> Result<Tensor>,
+    pub direct: OnBackend<P>,
     /// On a backend, of f64 and what goes with it; `None` for calls whose types differ from case to case.
-    pub typed: Option<fn(&P, &[Tensor], &mut CpuBackend) -> Result<Tensor>>,
+    pub typed: Option<OnBackend<P>>,
     /// On an eager runtime.
     pub eager: fn(&P, &[EagerTensor]) -> Result<EagerTensor>,
     /// Recorded.
@@ -121,7 +127,8 @@ pub struct SurfaceCalls {
     pub traced: Method<TracedTensor>,
 }
 
-/// `surface!(P; name(1, 2) |p| args..)`: the method `name` of input 0 with inputs 1 and 2 and arguments from `p`.
+/// `surface!(P; name(1, 2) |p| args..)`: the method `name` of input 0 with inputs 1 and 2 and arguments from
+/// `p`.
 macro_rules! surface {
     ($P:ty; $name:ident($($i:literal),*) $(|$p:ident| $($arg:expr),+)?) => {
         $crate::info::Surface::<$P> {
@@ -206,9 +213,7 @@ where
         let label = label(&p, &inputs);
         let surface = self.surface.map(|s| {
             let [a, b, c, d] = [(); 4].map(|()| p.clone());
-            let typed = |f: fn(&P, &[Tensor], &mut CpuBackend) -> Result<Tensor>| -> Direct {
-                Arc::new(move |x, backend| f(&d, x, backend))
-            };
+            let typed = |f: OnBackend<P>| -> Direct { Arc::new(move |x, backend| f(&d, x, backend)) };
             SurfaceCalls {
                 direct: Arc::new(move |x, backend| (s.direct)(&a, x, backend)),
                 typed: s.typed.map(typed),
@@ -257,7 +262,11 @@ where
 
     /// A symbolic call that takes its parameters from the extents of its inputs.
     pub(crate) fn symbolic_call(mut self, inputs: &[(DType, &[&str])], call: fn(&[Var]) -> Var) -> Self {
-        self.info.symbolic.push(symbolic("symbolic parameters".into(), inputs, Arc::new(move |x| vec![call(x)])));
+        self.info.symbolic.push(symbolic(
+            "symbolic parameters".into(),
+            inputs,
+            Arc::new(move |x| vec![call(x)]),
+        ));
         self
     }
 
@@ -269,7 +278,13 @@ where
     }
 
     /// A call that fails with an error of operation `op` that says `parts`.
-    pub(crate) fn error_of(mut self, op: &'static str, p: P, inputs: Vec<Array>, parts: &[&'static str]) -> Self {
+    pub(crate) fn error_of(
+        mut self,
+        op: &'static str,
+        p: P,
+        inputs: Vec<Array>,
+        parts: &[&'static str],
+    ) -> Self {
         let (call, label) = (self.calls(&p), label(&p, &inputs));
         self.info.errors.push(Failure { label, inputs, call, op, parts: parts.to_vec() });
         self

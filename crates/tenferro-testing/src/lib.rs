@@ -1,10 +1,11 @@
 //! The conformance suite: every operation has every property.
 //!
-//! An operation states once, in an [`OpInfo`], sample inputs, an independent reference, the errors of bad input and how
-//! often it can be differentiated. [`LOOPS`] are the properties, each checked on every operation that it applies to.
-//! The test `OPERATION::LOOP` is one of these checks.
+//! An operation states once, in an [`OpInfo`], sample inputs, an independent reference, the errors of bad
+//! input and how often it can be differentiated. [`LOOPS`] are the properties, each checked on every
+//! operation that it applies to. The test `OPERATION::LOOP` is one of these checks.
 //!
-//! Invariant: references share no code with the operations. They are scalar loops over index tuples ([`Array`]).
+//! Invariant: references share no code with the operations. They are scalar loops over index tuples
+//! ([`Array`]).
 
 mod array;
 mod difference;
@@ -15,7 +16,7 @@ mod samples;
 
 pub use array::{Array, Elem};
 pub use difference::central;
-pub use info::{Closed, Failure, OpInfo, Outputs, Sample, Surface, Symbolic};
+pub use info::{Closed, Failure, OnBackend, OpInfo, Outputs, Reference, Sample, Surface, Symbolic};
 pub use loops::{COMPLETENESS, Completeness, LOOPS, Loop, Outcome};
 pub use run::{Calls, Pulled};
 

@@ -3,7 +3,8 @@
 use crate::array::Array;
 use std::sync::{Arc, OnceLock};
 use tenferro_core_ops::{
-    Aval, Dim, Now, Op, Var, input, into_tensor, jvp_traced, leaf, or_zero, vjp_present, vjp_traced, with_backend,
+    Aval, Dim, Now, Op, Var, input, into_tensor, jvp_traced, leaf, or_zero, vjp_present, vjp_traced,
+    with_backend,
 };
 use tenferro_cpu::CpuBackend;
 use tenferro_runtime::Program;
@@ -162,7 +163,8 @@ pub(crate) fn eager_jvp(call: &Calls, x: &[Array], t: &[Array]) -> Result<Vec<Ar
         let vars = tracked(x);
         let wrt: Vec<&Var> = differentiable(x).into_iter().map(|i| &vars[i]).collect();
         let y = checked(call(&vars))?;
-        let ct: Vec<Var> = y.iter().map(|y| Ok(leaf(or_zero(None, y).into_value()?))).collect::<Result<_>>()?;
+        let ct: Vec<Var> =
+            y.iter().map(|y| Ok(leaf(or_zero(None, y).into_value()?))).collect::<Result<_>>()?;
         let g = pull(&y, &ct, &wrt, true)?;
         pull(&g, &constants(t), &ct.iter().collect::<Vec<_>>(), false)?.into_iter().map(read).collect()
     })
@@ -184,7 +186,8 @@ pub(crate) fn primitive(call: &Calls, x: &[Array]) -> Option<Arc<dyn Op>> {
     let vars = placeholders(x);
     let y = call(&vars);
     let Some(Var::Later(c, 0)) = y.first() else { return None };
-    let same = |(a, b): (&Var, &Var)| matches!((a, b), (Var::Later(a, _), Var::Later(b, _)) if a.id() == b.id());
+    let same =
+        |(a, b): (&Var, &Var)| matches!((a, b), (Var::Later(a, _), Var::Later(b, _)) if a.id() == b.id());
     let all = c.inputs().len() == vars.len() && c.inputs().iter().zip(&vars).all(same);
     c.op().filter(|_| all && y.len() == c.outputs().len()).cloned()
 }

@@ -7,7 +7,7 @@ use crate::{
     op::{Arg, Outs, Primitive, Saves, Tangent},
     var::{Var, apply1},
 };
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 use tenferro_tensor::{DType, Error, Result};
 
 /// `y[l.., r.., b..] = sum over c of lhs[l.., c.., b..] rhs[r.., c.., b..]`, wherever those axes stand in the
@@ -46,33 +46,22 @@ fn free(rank: usize, contract: &[usize], batch: &[usize]) -> Axes {
     (0..rank).filter(|a| !contract.contains(a) && !batch.contains(a)).collect()
 }
 
-fn sorted(axes: &[usize]) -> Axes {
-    let mut axes: Axes = axes.into();
-    axes.sort();
-    axes
+/// `axes` in the ascending order of their partners: as a product leaves them that sums over all other axes of
+/// the partners' operand.
+fn by_partner(axes: &[usize], partners: &[usize]) -> Axes {
+    let mut pairs: SmallVec<[(usize, usize); 6]> =
+        partners.iter().copied().zip(axes.iter().copied()).collect();
+    pairs.sort();
+    pairs.into_iter().map(|(_, axis)| axis).collect()
 }
 
-/// Where axis `axis` of an operand is in the product of the cotangent with the other operand, whose first
-/// `offset` axes are the operand's free axes or stand before its summed ones.
-fn place(
-    axis: usize,
-    free_at: usize,
-    free: &[usize],
-    summed_at: usize,
-    summed: &[usize],
-    order: &[usize],
-    batch_at: usize,
-    batch: &[usize],
-) -> usize {
-    let find = |axes: &[usize], a: usize| axes.iter().position(|&x| x == a);
-    if let Some(i) = find(free, axis) {
-        return free_at + i;
+/// `y`, whose axes are those of an operand in the order `axes`, with them in place.
+fn in_place(y: &Var, axes: [&[usize]; 3]) -> Var {
+    let mut perm: Axes = smallvec![0; axes.iter().map(|a| a.len()).sum()];
+    for (at, &axis) in axes.into_iter().flatten().enumerate() {
+        perm[axis] = at;
     }
-    match find(summed, axis) {
-        // The partners of the summed axes come out in ascending order.
-        Some(i) => summed_at + find(&sorted(order), order[i]).expect("sorting keeps every axis"),
-        None => batch_at + find(batch, axis).expect("an axis is free, summed or batch"),
-    }
+    y.transpose(&perm)
 }
 
 impl Primitive for DotGeneral {
@@ -134,20 +123,18 @@ impl Primitive for DotGeneral {
         if x[0].is_linear() {
             let product = DotGeneral {
                 lhs_contract: (na..na + nb).collect(),
-                rhs_contract: fb,
+                rhs_contract: fb.clone(),
                 lhs_batch: batch,
                 rhs_batch: self.rhs_batch.clone(),
                 conj_lhs: self.conj_lhs,
                 conj_rhs: self.conj_lhs == self.conj_rhs,
             };
             let y = apply1(&product, &[&ct, &x[1].known()]);
-            let (s, o) = (&self.lhs_contract, &self.rhs_contract);
-            let perm: Axes =
-                (0..ra).map(|a| place(a, 0, &fa, na, s, o, na + s.len(), &self.lhs_batch)).collect();
-            smallvec![Some(y.transpose(&perm)), None]
+            let summed = by_partner(&self.lhs_contract, &self.rhs_contract);
+            smallvec![Some(in_place(&y, [&fa, &summed, &self.lhs_batch])), None]
         } else {
             let product = DotGeneral {
-                lhs_contract: fa,
+                lhs_contract: fa.clone(),
                 rhs_contract: (0..na).collect(),
                 lhs_batch: self.lhs_batch.clone(),
                 rhs_batch: batch,
@@ -155,20 +142,16 @@ impl Primitive for DotGeneral {
                 conj_rhs: self.conj_rhs,
             };
             let y = apply1(&product, &[&x[0].known(), &ct]);
-            let (s, o) = (&self.rhs_contract, &self.lhs_contract);
-            let perm: Axes =
-                (0..rb).map(|a| place(a, s.len(), &fb, 0, s, o, s.len() + nb, &self.rhs_batch)).collect();
-            smallvec![None, Some(y.transpose(&perm))]
+            let summed = by_partner(&self.rhs_contract, &self.lhs_contract);
+            smallvec![None, Some(in_place(&y, [&summed, &fb, &self.rhs_batch]))]
         }
     }
     fn vjp(&self, ct: &[Tangent], x: &[Var], _: &[Var], need: &[bool]) -> Option<Outs<Tangent>> {
-        let mut g = Outs::new();
-        for i in 0..2 {
+        let pull = |(i, &wanted): (usize, &bool)| {
             let arg = |j: usize| if i == j { Arg::Linear(x[j].aval()) } else { Arg::Known(x[j].clone()) };
-            let pulled = need[i].then(|| Primitive::transpose(self, ct, &[arg(0), arg(1)]).swap_remove(i));
-            g.push(pulled.flatten());
-        }
-        Some(g)
+            wanted.then(|| Primitive::transpose(self, ct, &[arg(0), arg(1)]).swap_remove(i)).flatten()
+        };
+        Some(need.iter().enumerate().map(pull).collect())
     }
     fn saves(&self) -> Saves {
         Saves::INPUTS

@@ -19,6 +19,8 @@ use tenferro_tensor::{Error, Result};
 
 /// One operation of a chain. Argument `k` is input `k` of the chain or, from there on, step
 /// `k - inputs`.
+// Deriving equality would move the shared operation; the one below is what it would be.
+#[allow(clippy::derived_hash_with_manual_eq)]
 #[derive(Clone, Eq, Hash, Debug)]
 pub struct Step {
     /// An elementwise operation with one output.

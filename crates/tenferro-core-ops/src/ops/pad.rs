@@ -38,6 +38,9 @@ impl Pad {
 
 /// The extent of `n` elements with `gap` between neighbours: nothing for no element.
 pub(super) fn spread<D: Extent>(n: &D, gap: usize) -> Result<D> {
+    if gap == 0 {
+        return Ok(n.clone());
+    }
     let gaps = D::max(n, &D::lit(1)).sub(&D::lit(1), Pad::NAME)?;
     Ok(n.add(&gaps.mul(&D::lit(gap))))
 }

@@ -68,10 +68,8 @@ impl Var {
         if a.same_aval(b) && self.shape() == a.shape() {
             return apply1(&Select, &[self, a, b]);
         }
-        let aligned = (|| {
-            let (a, b) = crate::surface::align("select", a, b)?;
-            crate::surface::broadcast_all("select", &[self, &a, &b])
-        })();
+        let aligned = crate::surface::align("select", a, b)
+            .and_then(|(a, b)| crate::surface::broadcast_all("select", &[self, &a, &b]));
         match aligned {
             Ok(x) => apply1(&Select, &[&x[0], &x[1], &x[2]]),
             Err(e) => Var::Failed(e),
@@ -80,14 +78,9 @@ impl Var {
 
     /// `self` limited to the interval from `low` to `high`; all three are broadcast and promoted.
     pub fn clamp(&self, low: &Var, high: &Var) -> Var {
-        let aligned = (|| {
-            let dtype = self.dtype();
-            let dtype = DType::promote(DType::promote(dtype, low.dtype()), high.dtype());
-            crate::surface::broadcast_all(
-                "clamp",
-                &[&self.convert(dtype), &low.convert(dtype), &high.convert(dtype)],
-            )
-        })();
+        let dtype = DType::promote(DType::promote(self.dtype(), low.dtype()), high.dtype());
+        let x = [self, low, high].map(|v| v.convert(dtype));
+        let aligned = crate::surface::broadcast_all("clamp", &[&x[0], &x[1], &x[2]]);
         match aligned {
             Ok(x) => apply1(&Clamp, &[&x[0], &x[1], &x[2]]),
             Err(e) => Var::Failed(e),

@@ -153,9 +153,11 @@ impl<T: Gemm> Job<'_, T> {
             }
         } else {
             cpu.parallel(one.saturating_mul(count), |par| {
-                // SAFETY: the caller's; the products of a batch are apart.
-                par.for_each_chunk(count, 1, |r| {
-                    r.for_each(|i| unsafe { shared.get().product(i, Par::Seq) })
+                par.for_each_chunk(count, 1, |range| {
+                    for i in range {
+                        // SAFETY: the caller's; the products of a batch are apart.
+                        unsafe { shared.get().product(i, Par::Seq) }
+                    }
                 });
             });
         }

@@ -1,10 +1,11 @@
-//! Operands of unequal shapes give what their repetitions to the common shape give, and derivatives of their own
-//! shapes.
+//! Operands of unequal shapes give what their repetitions to the common shape give, and derivatives of their
+//! own shapes.
 
 use super::{Outcome, all, during, each, equal, transpose};
 use crate::{array::Array, info::OpInfo, run};
 
-/// The part of `a` at the first position of some axes, which stay with extent 1, without its first `drop` axes.
+/// The part of `a` at the first position of some axes, which stay with extent 1, without its first `drop`
+/// axes.
 fn part(a: &Array, ones: &[usize], drop: usize) -> Array {
     let shape: Vec<usize> =
         (0..a.rank()).map(|i| if i < drop || ones.contains(&i) { 1 } else { a.shape[i] }).collect();

@@ -43,8 +43,8 @@ fn every_primitive(infos: &[OpInfo]) -> Outcome {
     }))
 }
 
-/// An operation is differentiable and checked to be at a smooth point of f64 and, if it takes them, complex numbers,
-/// or is stated not to be.
+/// An operation is differentiable and checked to be at a smooth point of f64 and, if it takes them, complex
+/// numbers, or is stated not to be.
 fn derivative_status(infos: &[OpInfo]) -> Outcome {
     all(infos.iter().map(|i| {
         let complex = |a: &crate::Array| a.dtype.is_complex();

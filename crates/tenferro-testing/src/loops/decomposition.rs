@@ -1,5 +1,5 @@
-//! Where an operation has a kernel and a decomposition, they agree, and so does the derivative with that of the
-//! decomposition.
+//! Where an operation has a kernel and a decomposition, they agree, and so does the derivative with that of
+//! the decomposition.
 
 use super::{Outcome, during, each, input_directions, near};
 use crate::{

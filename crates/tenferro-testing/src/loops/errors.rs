@@ -1,5 +1,5 @@
-//! Bad input gives an error that names the operation, what was got and what was expected: directly, and when it is
-//! traced or when the program runs.
+//! Bad input gives an error that names the operation, what was got and what was expected: directly, and when
+//! it is traced or when the program runs.
 
 use super::{Outcome, all};
 use crate::{info::OpInfo, run};
@@ -7,7 +7,8 @@ use tenferro_tensor::Error;
 
 pub(super) fn check(info: &OpInfo) -> Outcome {
     all(info.errors.iter().flat_map(|f| {
-        let runs = [("direct", run::direct(&f.call, &f.inputs)), ("traced", run::compiled(&f.call, &f.inputs))];
+        let runs =
+            [("direct", run::direct(&f.call, &f.inputs)), ("traced", run::compiled(&f.call, &f.inputs))];
         runs.map(|(tier, r)| {
             let what = format!("{tier} {}", f.label);
             match r {

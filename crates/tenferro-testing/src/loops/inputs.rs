@@ -22,7 +22,11 @@ pub(super) fn check(info: &OpInfo) -> Outcome {
             with_backend(&run::cpu(), || {
                 let lift = |t: &Tensor| {
                     let v = Value::new(t.share());
-                    if info.order > 0 && t.dtype().is_differentiable() { leaf(v) } else { Var::Now(Now::new(v)) }
+                    if info.order > 0 && t.dtype().is_differentiable() {
+                        leaf(v)
+                    } else {
+                        Var::Now(Now::new(v))
+                    }
                 };
                 let vars: Vec<Var> = x.iter().map(lift).collect();
                 let y = (s.call)(&vars);

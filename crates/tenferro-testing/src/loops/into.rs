@@ -26,7 +26,8 @@ impl Place {
                 let shape: Vec<usize> = a.shape.iter().map(|n| 2 * n + 1).collect();
                 Array::from_fn(a.dtype, &shape, |i| {
                     let inside = i.iter().all(|i| i % 2 == 1);
-                    let at: Vec<usize> = i.iter().zip(&a.shape).map(|(i, n)| (n - 1).wrapping_sub(i / 2)).collect();
+                    let at: Vec<usize> =
+                        i.iter().zip(&a.shape).map(|(i, n)| (n - 1).wrapping_sub(i / 2)).collect();
                     if inside { a.at(&at) } else { Elem::Int(1) }
                 })
             }

@@ -20,7 +20,9 @@ pub(super) fn check(info: &OpInfo) -> Outcome {
         if dy.iter().any(|a| epsilon(a.dtype) > f64::EPSILON) {
             return Ok(());
         }
-        let at = |moved: &[crate::Array]| during("at a moved point", run::direct(&s.call, &with(&s.inputs, &wrt, moved)));
+        let at = |moved: &[crate::Array]| {
+            during("at a moved point", run::direct(&s.call, &with(&s.inputs, &wrt, moved)))
+        };
         let x: Vec<_> = wrt.iter().map(|&i| s.inputs[i].clone()).collect();
         central(at, &x, &t, &dy, TOLERANCE)
     })

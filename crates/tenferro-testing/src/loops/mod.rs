@@ -65,7 +65,11 @@ pub const LOOPS: &[Loop] = &[
     Loop { name: "broadcast", relevant: |i| i.broadcasts && several_inputs(i), check: broadcast::check },
     Loop { name: "promotion", relevant: |i| i.promotes && several_inputs(i), check: promotion::check },
     Loop { name: "tiers", relevant: |_| true, check: tiers::check },
-    Loop { name: "surfaces", relevant: |i| i.samples.iter().any(|s| s.surface.is_some()), check: surfaces::check },
+    Loop {
+        name: "surfaces",
+        relevant: |i| i.samples.iter().any(|s| s.surface.is_some()),
+        check: surfaces::check,
+    },
     Loop { name: "symbolic", relevant: |i| !i.symbolic.is_empty(), check: symbolic::check },
     Loop { name: "decomposition", relevant: decomposition::relevant, check: decomposition::check },
     Loop { name: "jvp", relevant: differentiable, check: jvp::check },
@@ -124,7 +128,8 @@ fn epsilon(dtype: DType) -> f64 {
 /// Close up to the tolerance of the operation and `factor`, relative to the largest finite element.
 fn near(what: &str, got: &[Array], want: &[Array], tolerance: f64) -> Outcome {
     all(got.iter().zip(want).map(|(g, w)| {
-        let finite = |a: &Array| a.data.iter().map(|e| e.c().norm()).filter(|x| x.is_finite()).fold(0.0, f64::max);
+        let finite =
+            |a: &Array| a.data.iter().map(|e| e.c().norm()).filter(|x| x.is_finite()).fold(0.0, f64::max);
         let eps = tolerance * epsilon(w.dtype);
         close(what, std::slice::from_ref(g), std::slice::from_ref(w), eps, eps * finite(w).min(1e3))
     }))
@@ -175,16 +180,19 @@ mod tests {
         }
         fn vjp(&self, ct: &[Tangent], x: &[Var], _: &[Var], _: &[bool]) -> Option<Outs<Tangent>> {
             // The conjugate is missing.
-            (*self == Square::WrongAdjoint).then(|| smallvec![ct[0].as_ref().map(|ct| &(ct * &x[0]) * &x[0].like(2.0))])
+            (*self == Square::WrongAdjoint)
+                .then(|| smallvec![ct[0].as_ref().map(|ct| &(ct * &x[0]) * &x[0].like(2.0))])
         }
     }
 
     /// What the loop `name` says.
     fn says(name: &str, fact: Square) -> Outcome {
         let z = Array::complexes(DType::C64, &[2], &[(0.6, 0.8), (-0.3, 1.1)]);
-        let info = op("square", |p: &Square, x: &[Var]| apply1(p, &[&x[0]]), |_, x| {
-            x[0].map(x[0].dtype, |e| e.times(e))
-        })
+        let info = op(
+            "square",
+            |p: &Square, x: &[Var]| apply1(p, &[&x[0]]),
+            |_, x| x[0].map(x[0].dtype, |e| e.times(e)),
+        )
         .sample(fact, vec![z])
         .done();
         let property = LOOPS.iter().find(|l| l.name == name).expect("a loop of this name");
@@ -193,8 +201,11 @@ mod tests {
 
     #[test]
     fn the_loops_find_what_is_stated_wrongly() {
-        let wrong =
-            [("shape", Square::WrongShape), ("jvp", Square::WrongTangent), ("transpose", Square::WrongAdjoint)];
+        let wrong = [
+            ("shape", Square::WrongShape),
+            ("jvp", Square::WrongTangent),
+            ("transpose", Square::WrongAdjoint),
+        ];
         for (name, fact) in wrong {
             assert_eq!(says(name, Square::Right), Ok(()), "{name}");
             assert!(says(name, fact.clone()).is_err(), "{name} of {fact:?}");

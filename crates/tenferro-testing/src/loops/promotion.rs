@@ -1,5 +1,5 @@
-//! Operands of different dtypes give what their conversions to the common dtype give, and cotangents of their own
-//! dtypes.
+//! Operands of different dtypes give what their conversions to the common dtype give, and cotangents of their
+//! own dtypes.
 
 use super::{Outcome, all, equal, transpose};
 use crate::{array::Array, info::OpInfo, run};

@@ -18,6 +18,10 @@ pub(super) fn check(info: &OpInfo) -> Outcome {
         let Some(op) = run::primitive(&s.call, &s.inputs) else { return Ok(()) };
         let x: Vec<Aval> = s.inputs.iter().map(|x| Aval::new(x.dtype, x.shape.iter().copied())).collect();
         let inferred = during("infer", op.infer_now(&x.iter().collect::<Vec<_>>()))?;
-        if inferred[..] == actual[..] { Ok(()) } else { Err(format!("inferred {inferred:?}, computed {actual:?}")) }
+        if inferred[..] == actual[..] {
+            Ok(())
+        } else {
+            Err(format!("inferred {inferred:?}, computed {actual:?}"))
+        }
     })
 }

@@ -44,9 +44,8 @@ fn eager(s: &Sample, surface: &SurfaceCalls) -> Result<Array> {
 }
 
 fn traced(s: &Sample, surface: &SurfaceCalls) -> Result<Array> {
-    let input = |a: &Array| {
-        TracedTensor::input(a.dtype, &a.shape.iter().map(|&n| Dim::Lit(n)).collect::<Vec<_>>())
-    };
+    let input =
+        |a: &Array| TracedTensor::input(a.dtype, &a.shape.iter().map(|&n| Dim::Lit(n)).collect::<Vec<_>>());
     let x: Vec<TracedTensor> = s.inputs.iter().map(input).collect();
     let y = (surface.traced)(&x)?;
     let program = GraphCompiler::new().compile_with(&x.iter().collect::<Vec<_>>(), &[&y])?;

@@ -1,4 +1,5 @@
-//! A program over symbolic extents gives, at any extents, what a direct run gives there; so do its derivatives.
+//! A program over symbolic extents gives, at any extents, what a direct run gives there; so do its
+//! derivatives.
 
 use super::{Outcome, all, directions, during, input_directions, near};
 use crate::{
@@ -71,7 +72,12 @@ fn one(info: &OpInfo, s: &Symbolic) -> Outcome {
         let (ct, t) = (directions(&want, 41), input_directions(&x, 42));
         let with = |more: &[Array]| x.iter().chain(more).cloned().collect::<Vec<_>>();
         let tolerance = 8.0 * info.tolerance;
-        agreed(&format!("vjp {what}"), run::run(vjp, &with(&ct)), run::eager_vjp(&s.call, &x, &ct), tolerance)?;
+        agreed(
+            &format!("vjp {what}"),
+            run::run(vjp, &with(&ct)),
+            run::eager_vjp(&s.call, &x, &ct),
+            tolerance,
+        )?;
         agreed(&format!("jvp {what}"), run::run(jvp, &with(&t)), run::jvp(&s.call, &x, &t), tolerance)?;
         Ok(())
     }))

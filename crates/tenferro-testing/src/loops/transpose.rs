@@ -1,5 +1,5 @@
-//! Reverse mode is the adjoint of forward mode: `<ct, J t> = <J^H ct, t>`, in the inner product `Re sum(conj(a) b)`,
-//! wherever the derivative is finite.
+//! Reverse mode is the adjoint of forward mode: `<ct, J t> = <J^H ct, t>`, in the inner product `Re
+//! sum(conj(a) b)`, wherever the derivative is finite.
 
 use super::{Outcome, all, directions, during, each, epsilon, input_directions};
 use crate::{
@@ -9,7 +9,9 @@ use crate::{
 };
 
 pub(super) fn check(info: &OpInfo) -> Outcome {
-    each(info, |s| if run::differentiable(&s.inputs).is_empty() { Ok(()) } else { adjoint("", &s.call, &s.inputs) })
+    each(info, |s| {
+        if run::differentiable(&s.inputs).is_empty() { Ok(()) } else { adjoint("", &s.call, &s.inputs) }
+    })
 }
 
 /// Checks the identity traced and on the tape, at three pairs of directions.

@@ -1,5 +1,5 @@
-//! An operand gives the same results however it lies in memory: transposed, reversed, as part of a larger tensor, or
-//! repeated.
+//! An operand gives the same results however it lies in memory: transposed, reversed, as part of a larger
+//! tensor, or repeated.
 
 use super::{Outcome, all, during, each, near};
 use crate::{
@@ -51,7 +51,8 @@ fn sliced(a: &Array) -> Result<Laid> {
 /// The first position of an axis repeated along it.
 fn repeated(a: &Array) -> Result<Laid> {
     let Some(axis) = (0..a.rank()).rev().find(|&i| a.shape[i] > 1) else { return whole(a) };
-    let first = |i: &[usize]| i.iter().enumerate().map(|(k, &i)| if k == axis { 0 } else { i }).collect::<Vec<_>>();
+    let first =
+        |i: &[usize]| i.iter().enumerate().map(|(k, &i)| if k == axis { 0 } else { i }).collect::<Vec<_>>();
     let read = Array::from_fn(a.dtype, &a.shape, |i| a.at(&first(i)));
     let mut shape = a.shape.clone();
     shape[axis] = 1;
@@ -60,7 +61,9 @@ fn repeated(a: &Array) -> Result<Laid> {
     Ok((read, stored.with_layout(stored.layout().broadcast("views", &a.shape, &axes)?)))
 }
 
-const LAYOUTS: &[(&str, fn(&Array) -> Result<Laid>)] =
+type Lay = fn(&Array) -> Result<Laid>;
+
+const LAYOUTS: &[(&str, Lay)] =
     &[("transposed", transposed), ("reversed", reversed), ("sliced", sliced), ("repeated", repeated)];
 
 pub(super) fn check(info: &OpInfo) -> Outcome {

@@ -24,7 +24,9 @@ macro_rules! function {
             .each($dtypes, |o, d| {
                 let pair = |shape: &[usize], seed: u64| {
                     let stretch = if d.is_integer() { 5.0 } else { 1.0 };
-                    [0, 1].map(|k| Array::uniform(d, shape, seed + k, $low * stretch, $high * stretch)).to_vec()
+                    let (low, high): (f64, f64) = ($low, $high);
+                    let of = |k| Array::uniform(d, shape, seed + k, low * stretch, high * stretch);
+                    [0, 1].map(of).to_vec()
                 };
                 o.sample((), pair(&[3, 4], 1))
                     .sample((), pair(&[2, 3, 2], 3))
@@ -87,11 +89,13 @@ pub(super) fn list() -> Vec<OpInfo> {
         function!(div, FLOATS, 0.4, 2.0, |_, x| zip(x, x[0].dtype, |a, b| Elem::Float(a.c() / b.c()));
             .value((), pair(&[1.0, -1.0, 0.0], &[0.0, 0.0, 0.0]), r(&[INF, -INF, NAN]))
             .value((), vec![i64s(&[1, -7, 3]), i64s(&[2, 2, 0])], r(&[0.5, -3.5, INF]))
-            .value((), vec![Array::complexes(C64_, &[1], &[(1e300, 1e300)]), Array::complexes(C64_, &[1], &[(2e300, 2e300)])],
+            .value((), [1e300, 2e300].map(|x| Array::complexes(C64_, &[1], &[(x, x)])).to_vec(),
                 Array::complexes(C64_, &[1], &[(0.5, 0.0)]))),
-        function!(pow, FLOATS, 0.3, 1.7, |_, x| zip(x, x[0].dtype, |a, b| power(a, b, x[0].dtype.is_complex()));
+        function!(pow, FLOATS, 0.3, 1.7,
+            |_, x| zip(x, x[0].dtype, |a, b| power(a, b, x[0].dtype.is_complex()));
             .sample((), pair(&[1.5, 2.0, 0.5], &[2.0, -1.0, 0.0]))
-            .value((), pair(&[0.0, 0.0, -2.0, -2.0, 2.0], &[0.0, 3.0, 3.0, 0.5, -1.0]), r(&[1.0, 0.0, -8.0, NAN, 0.5]))
+            .value((), pair(&[0.0, 0.0, -2.0, -2.0, 2.0], &[0.0, 3.0, 3.0, 0.5, -1.0]),
+                r(&[1.0, 0.0, -8.0, NAN, 0.5]))
             .value((), vec![i64s(&[2, 3, 2]), i64s(&[10, 0, -1])], r(&[1024.0, 1.0, 0.5]))
             .value((), vec![Array::complexes(C64_, &[3], &[(0.0, 0.0), (0.0, 0.0), (-1.0, 0.0)]),
                     Array::complexes(C64_, &[3], &[(0.0, 0.0), (2.0, 0.0), (0.5, 0.0)])],
@@ -106,7 +110,8 @@ pub(super) fn list() -> Vec<OpInfo> {
         });
             .value((), nans(), r(&[NAN, NAN, NAN, 2.0, 0.0]))
             .closed((), ties(), ones(4), vec![r(&[0.5, 1.0, 0.5, 0.0]), r(&[0.5, 0.0, 0.5, 1.0])])
-            .error((), vec![any(C64_, &[2], 1), any(C64_, &[2], 2)], &["c64", "f32 | f64 | i32 | i64 | bool"])),
+            .error((), vec![any(C64_, &[2], 1), any(C64_, &[2], 2)],
+                &["c64", "f32 | f64 | i32 | i64 | bool"])),
         function!(minimum, ORDERED, -1.0, 1.0, |_, x| zip(x, x[0].dtype, |a, b| match (a, b) {
             (Elem::Int(a), Elem::Int(b)) => Elem::Int(if a < b { a } else { b }),
             (a, b) if a.re().is_nan() || b.re().is_nan() => Elem::real(NAN),
@@ -114,6 +119,7 @@ pub(super) fn list() -> Vec<OpInfo> {
         });
             .value((), nans(), r(&[NAN, NAN, NAN, -INF, 0.0]))
             .closed((), ties(), ones(4), vec![r(&[0.5, 0.0, 0.5, 1.0]), r(&[0.5, 1.0, 0.5, 0.0])])
-            .error((), vec![any(C64_, &[2], 1), any(C64_, &[2], 2)], &["c64", "f32 | f64 | i32 | i64 | bool"])),
+            .error((), vec![any(C64_, &[2], 1), any(C64_, &[2], 2)],
+                &["c64", "f32 | f64 | i32 | i64 | bool"])),
     ]
 }

@@ -11,12 +11,18 @@ use tenferro_tensor::C64;
 
 fn iota() -> OpInfo {
     type P = (DType, Vec<usize>, usize);
-    op("iota", |(d, s, axis): &P, _: &[Var]| {
-        build::iota(*d, &s.iter().map(|&n| Dim::Lit(n)).collect::<Vec<_>>(), *axis)
-    }, |(d, s, axis), _| Array::from_fn(*d, s, |i| Elem::Int(i[*axis] as i64)))
+    op(
+        "iota",
+        |(d, s, axis): &P, _: &[Var]| {
+            build::iota(*d, &s.iter().map(|&n| Dim::Lit(n)).collect::<Vec<_>>(), *axis)
+        },
+        |(d, s, axis), _| Array::from_fn(*d, s, |i| Elem::Int(i[*axis] as i64)),
+    )
     .order(0)
     .each(NUMBERS, |o, d| {
-        o.sample((d, vec![5], 0), vec![]).sample((d, vec![2, 3, 4], 1), vec![]).sample((d, vec![2, 0], 0), vec![])
+        o.sample((d, vec![5], 0), vec![])
+            .sample((d, vec![2, 3, 4], 1), vec![])
+            .sample((d, vec![2, 0], 0), vec![])
     })
     .symbolic_call(&[(F64, &["n", "m"])], |x| build::iota(F64, &x[0].shape(), 1))
     .skip("rank_0", "an axis is needed")
@@ -26,9 +32,11 @@ fn iota() -> OpInfo {
 }
 
 fn eye() -> OpInfo {
-    op("eye", |&(d, n): &(DType, usize), _: &[Var]| build::eye(d, &Dim::Lit(n)), |&(d, n), _| {
-        Array::from_fn(d, &[n, n], |i| Elem::Int((i[0] == i[1]) as i64))
-    })
+    op(
+        "eye",
+        |&(d, n): &(DType, usize), _: &[Var]| build::eye(d, &Dim::Lit(n)),
+        |&(d, n), _| Array::from_fn(d, &[n, n], |i| Elem::Int((i[0] == i[1]) as i64)),
+    )
     .order(0)
     .each(EVERY, |o, d| o.sample((d, 3), vec![]).sample((d, 1), vec![]).sample((d, 0), vec![]))
     .symbolic_call(&[(F64, &["n"])], |x| build::eye(F64, &x[0].extent(0)))
@@ -38,17 +46,25 @@ fn eye() -> OpInfo {
 
 fn linspace() -> OpInfo {
     type P = (DType, f64, f64, usize);
-    op("linspace", |&(d, a, b, n): &P, _: &[Var]| build::linspace(d, a, b, &Dim::Lit(n)), |&(d, a, b, n), _| {
-        Array::from_fn(d, &[n], |i| match n {
-            1 => Elem::real(a),
-            _ if i[0] == n - 1 => Elem::real(b),
-            _ => Elem::real(a + i[0] as f64 * (b - a) / (n - 1) as f64),
-        })
-    })
+    op(
+        "linspace",
+        |&(d, a, b, n): &P, _: &[Var]| build::linspace(d, a, b, &Dim::Lit(n)),
+        |&(d, a, b, n), _| {
+            Array::from_fn(d, &[n], |i| match n {
+                1 => Elem::real(a),
+                _ if i[0] == n - 1 => Elem::real(b),
+                _ => Elem::real(a + i[0] as f64 * (b - a) / (n - 1) as f64),
+            })
+        },
+    )
     .order(0)
     .each(FLOATS, |o, d| {
-        o.sample((d, 0.0, 1.0, 5), vec![]).sample((d, -1.0, 0.3, 7), vec![]).sample((d, 2.0, -2.0, 2), vec![])
-            .sample((d, 0.7, 3.0, 1), vec![]).sample((d, 0.7, 3.0, 0), vec![]).sample((d, 1.0, 1.0, 3), vec![])
+        o.sample((d, 0.0, 1.0, 5), vec![])
+            .sample((d, -1.0, 0.3, 7), vec![])
+            .sample((d, 2.0, -2.0, 2), vec![])
+            .sample((d, 0.7, 3.0, 1), vec![])
+            .sample((d, 0.7, 3.0, 0), vec![])
+            .sample((d, 1.0, 1.0, 3), vec![])
     })
     .symbolic_call(&[(F64, &["n"])], |x| build::linspace(F64, 0.3, 1.7, &x[0].extent(0)))
     .symbolic_call(&[(F64, &["n"])], |x| build::linspace(C64_, 0.3, 1.7, &x[0].extent(0)))
@@ -59,12 +75,16 @@ fn linspace() -> OpInfo {
 
 /// Both ends are exact, whatever the step rounds to.
 fn linspace_ends() -> OpInfo {
-    op("linspace_ends", |&n: &usize, _: &[Var]| {
-        let y = build::linspace(F64, 0.1, 0.7, &Dim::Lit(n));
-        let last = y.slice_axis(0, n - 1, n).equal(&y.slice_axis(0, 0, 1).like(0.7));
-        let first = y.slice_axis(0, 0, 1).equal(&y.slice_axis(0, 0, 1).like(0.1));
-        last.minimum(&first)
-    }, |_, _| Array::ints(Bool, &[1], &[1]))
+    op(
+        "linspace_ends",
+        |&n: &usize, _: &[Var]| {
+            let y = build::linspace(F64, 0.1, 0.7, &Dim::Lit(n));
+            let last = y.slice_axis(0, n - 1, n).equal(&y.slice_axis(0, 0, 1).like(0.7));
+            let first = y.slice_axis(0, 0, 1).equal(&y.slice_axis(0, 0, 1).like(0.1));
+            last.minimum(&first)
+        },
+        |_, _| Array::ints(Bool, &[1], &[1]),
+    )
     .order(0)
     .each(2..40, |o, n| o.sample(n, vec![]))
     .skip("rank_0", "as linspace")
@@ -74,12 +94,17 @@ fn linspace_ends() -> OpInfo {
 
 fn full() -> OpInfo {
     type P = (DType, Vec<usize>, (f64, f64));
-    op("full", |(d, s, c): &P, _: &[Var]| {
-        Var::full(&Aval::new(*d, s.iter().map(|&n| Dim::Lit(n))), C64::new(c.0, c.1))
-    }, |(d, s, c), _| Array::from_fn(*d, s, |_| Elem::Float(C64::new(c.0, c.1))))
+    op(
+        "full",
+        |(d, s, c): &P, _: &[Var]| {
+            Var::full(&Aval::new(*d, s.iter().map(|&n| Dim::Lit(n))), C64::new(c.0, c.1))
+        },
+        |(d, s, c), _| Array::from_fn(*d, s, |_| Elem::Float(C64::new(c.0, c.1))),
+    )
     .order(0)
     .each(EVERY, |o, d| {
-        o.sample((d, vec![2, 3], (1.5, 2.0)), vec![]).sample((d, vec![], (-2.0, 0.0)), vec![])
+        o.sample((d, vec![2, 3], (1.5, 2.0)), vec![])
+            .sample((d, vec![], (-2.0, 0.0)), vec![])
             .sample((d, vec![0, 2], (1.0, 0.0)), vec![])
     })
     .symbolic_call(&[(F64, &["n", "m"])], |x| x[0].like(2.5))
@@ -95,32 +120,42 @@ fn chain(inputs: usize, steps: Vec<(Arc<dyn Op>, Vec<u32>)>, outputs: &[u32]) ->
 fn fused() -> OpInfo {
     // exp(x y) + x, and x y.
     let smooth = || {
-        chain(2, vec![
-            (Arc::new(ops::Mul) as Arc<dyn Op>, vec![0, 1]),
-            (Arc::new(ops::Exp), vec![2]),
-            (Arc::new(ops::Add), vec![3, 0]),
-        ], &[2, 0])
+        chain(
+            2,
+            vec![
+                (Arc::new(ops::Mul) as Arc<dyn Op>, vec![0, 1]),
+                (Arc::new(ops::Exp), vec![2]),
+                (Arc::new(ops::Add), vec![3, 0]),
+            ],
+            &[2, 0],
+        )
     };
     // x < y ? x : -y, through other dtypes on the way.
     let choice = || {
-        chain(2, vec![
-            (Arc::new(ops::Compare { relation: ops::Relation::Less }) as Arc<dyn Op>, vec![0, 1]),
-            (Arc::new(ops::Neg), vec![1]),
-            (Arc::new(ops::Select), vec![2, 0, 3]),
-        ], &[2])
+        chain(
+            2,
+            vec![
+                (Arc::new(ops::Compare { relation: ops::Relation::Less }) as Arc<dyn Op>, vec![0, 1]),
+                (Arc::new(ops::Neg), vec![1]),
+                (Arc::new(ops::Select), vec![2, 0, 3]),
+            ],
+            &[2],
+        )
     };
-    op("fused", |p: &ops::Fused, x: &[Var]| {
-        apply_n(p, &x.iter().collect::<Vec<_>>(), p.outputs.len())
-    }, |p, x| {
-        let of = |f: &dyn Fn(C64, C64) -> C64| {
-            Array::from_fn(x[0].dtype, &x[0].shape, |i| Elem::Float(f(x[0].at(i).c(), x[1].at(i).c())))
-        };
-        if p.outputs.len() == 2 {
-            vec![of(&|a, b| (a * b).exp() + a), of(&|a, b| a * b)]
-        } else {
-            vec![of(&|a, b| if a.re < b.re { a } else { -b })]
-        }
-    })
+    op(
+        "fused",
+        |p: &ops::Fused, x: &[Var]| apply_n(p, &x.iter().collect::<Vec<_>>(), p.outputs.len()),
+        |p, x| {
+            let of = |f: &dyn Fn(C64, C64) -> C64| {
+                Array::from_fn(x[0].dtype, &x[0].shape, |i| Elem::Float(f(x[0].at(i).c(), x[1].at(i).c())))
+            };
+            if p.outputs.len() == 2 {
+                vec![of(&|a, b| (a * b).exp() + a), of(&|a, b| a * b)]
+            } else {
+                vec![of(&|a, b| if a.re < b.re { a } else { -b })]
+            }
+        },
+    )
     .each(FLOATS, |o, d| {
         let two = |shape: &[usize]| vec![any(d, shape, 1), any(d, shape, 2)];
         o.sample(smooth(), two(&[3, 4])).sample(smooth(), two(&[])).sample(smooth(), two(&[0, 2]))

@@ -93,23 +93,47 @@ fn dot_general() -> OpInfo {
             o.sample(p(PLAIN), x(F64)).sample(p(PLAIN), x(C64_)).sample(p(conj), x(C64_))
         })
         .each([[true, false], [false, true], [true, true]], |o, conj| {
-            o.sample(dot([&[1], &[0]], [&[], &[]], conj), vec![any(C64_, &[3, 4], 41), any(C64_, &[4, 2], 42)])
-                .sample(dot([&[1], &[0]], [&[], &[]], conj), vec![any(C32, &[3, 4], 41), any(C32, &[4, 2], 42)])
-                .sample(dot([&[0, 1], &[1, 0]], [&[], &[]], conj), vec![any(C64_, &[3, 4], 43), any(C64_, &[4, 3, 2], 44)])
-                .sample(dot([&[], &[]], [&[0], &[0]], conj), vec![any(C64_, &[3, 2], 45), any(C64_, &[3], 46)])
+            o.sample(
+                dot([&[1], &[0]], [&[], &[]], conj),
+                vec![any(C64_, &[3, 4], 41), any(C64_, &[4, 2], 42)],
+            )
+            .sample(dot([&[1], &[0]], [&[], &[]], conj), vec![any(C32, &[3, 4], 41), any(C32, &[4, 2], 42)])
+            .sample(
+                dot([&[0, 1], &[1, 0]], [&[], &[]], conj),
+                vec![any(C64_, &[3, 4], 43), any(C64_, &[4, 3, 2], 44)],
+            )
+            .sample(dot([&[], &[]], [&[0], &[0]], conj), vec![any(C64_, &[3, 2], 45), any(C64_, &[3], 46)])
         })
         // Larger than the blocks of matrix kernels.
         .kink(dot([&[1], &[0]], [&[], &[]], PLAIN), vec![any(F64, &[67, 70], 51), any(F64, &[70, 33], 52)])
-        .value(dot([&[0], &[0]], [&[], &[]], PLAIN), vec![i64s(&[i64::MAX, 1]), i64s(&[2, 1])], Array::ints(I64, &[], &[-1]))
+        .value(
+            dot([&[0], &[0]], [&[], &[]], PLAIN),
+            vec![i64s(&[i64::MAX, 1]), i64s(&[2, 1])],
+            Array::ints(I64, &[], &[-1]),
+        )
         .symbolic(dot([&[1], &[0]], [&[], &[]], PLAIN), &[&["n", "m"], &["m", "k"]])
         .symbolic(dot([&[2], &[1]], [&[0], &[2]], PLAIN), &[&["n", "k", "m"], &["k", "m", "n"]])
-        .error(dot([&[1], &[0]], [&[], &[]], PLAIN), vec![any(F64, &[2, 3], 1), any(F64, &[4, 2], 2)],
-            &["3 of lhs axis 1", "4 of rhs axis 0"])
-        .error(dot([&[], &[]], [&[0], &[0]], PLAIN), vec![any(F64, &[2, 3], 1), any(F64, &[4, 2], 2)],
-            &["2 of lhs axis 0", "4 of rhs axis 0"])
-        .error(dot([&[1], &[]], [&[], &[]], PLAIN), vec![any(F64, &[2, 3], 1), any(F64, &[3], 2)], &["1 and 0"])
+        .error(
+            dot([&[1], &[0]], [&[], &[]], PLAIN),
+            vec![any(F64, &[2, 3], 1), any(F64, &[4, 2], 2)],
+            &["3 of lhs axis 1", "4 of rhs axis 0"],
+        )
+        .error(
+            dot([&[], &[]], [&[0], &[0]], PLAIN),
+            vec![any(F64, &[2, 3], 1), any(F64, &[4, 2], 2)],
+            &["2 of lhs axis 0", "4 of rhs axis 0"],
+        )
+        .error(
+            dot([&[1], &[]], [&[], &[]], PLAIN),
+            vec![any(F64, &[2, 3], 1), any(F64, &[3], 2)],
+            &["1 and 0"],
+        )
         .error(dot([&[2], &[0]], [&[], &[]], PLAIN), vec![any(F64, &[2, 3], 1), any(F64, &[3], 2)], &["2"])
-        .error(dot([&[1], &[0]], [&[1], &[1]], PLAIN), vec![any(F64, &[2, 3], 1), any(F64, &[3, 3], 2)], &["1", "distinct"])
+        .error(
+            dot([&[1], &[0]], [&[1], &[1]], PLAIN),
+            vec![any(F64, &[2, 3], 1), any(F64, &[3, 3], 2)],
+            &["1", "distinct"],
+        )
         .error(dot([&[0], &[0]], [&[], &[]], PLAIN), vec![any(Bool, &[2], 1), any(Bool, &[2], 2)], &["bool"])
         .done()
 }
@@ -126,23 +150,29 @@ fn dot_general_primitive() -> OpInfo {
 }
 
 fn matmul() -> OpInfo {
-    op("matmul", |_: &(), x: &[Var]| x[0].matmul(&x[1]), |_, x| {
-        let rank = x[0].rank().max(x[1].rank());
-        let extent = |a: &Array, i: usize| a.shape.get(i).copied().unwrap_or(1);
-        let batch = (2..rank).map(|i| match (extent(&x[0], i), extent(&x[1], i)) {
-            (1, n) => n,
-            (n, _) => n,
-        });
-        let shape: Vec<usize> = [x[0].shape[0], x[1].shape[1]].into_iter().chain(batch).collect();
-        Array::from_fn(x[0].dtype, &shape, |i| {
-            let at = |a: &Array, row: usize, col: usize| {
-                let batch = (2..a.rank()).map(|k| if a.shape[k] == 1 { 0 } else { i[k] });
-                a.at(&[row, col].into_iter().chain(batch).collect::<Vec<_>>())
-            };
-            let zero = if x[0].dtype.is_differentiable() { Elem::real(0.0) } else { Elem::Int(0) };
-            (0..x[0].shape[1]).map(|k| at(&x[0], i[0], k).times(at(&x[1], k, i[1]))).fold(zero, Elem::plus)
-        })
-    })
+    op(
+        "matmul",
+        |_: &(), x: &[Var]| x[0].matmul(&x[1]),
+        |_, x| {
+            let rank = x[0].rank().max(x[1].rank());
+            let extent = |a: &Array, i: usize| a.shape.get(i).copied().unwrap_or(1);
+            let batch = (2..rank).map(|i| match (extent(&x[0], i), extent(&x[1], i)) {
+                (1, n) => n,
+                (n, _) => n,
+            });
+            let shape: Vec<usize> = [x[0].shape[0], x[1].shape[1]].into_iter().chain(batch).collect();
+            Array::from_fn(x[0].dtype, &shape, |i| {
+                let at = |a: &Array, row: usize, col: usize| {
+                    let batch = (2..a.rank()).map(|k| if a.shape[k] == 1 { 0 } else { i[k] });
+                    a.at(&[row, col].into_iter().chain(batch).collect::<Vec<_>>())
+                };
+                let zero = if x[0].dtype.is_differentiable() { Elem::real(0.0) } else { Elem::Int(0) };
+                (0..x[0].shape[1])
+                    .map(|k| at(&x[0], i[0], k).times(at(&x[1], k, i[1])))
+                    .fold(zero, Elem::plus)
+            })
+        },
+    )
     .surface(surface!((); matmul(1)))
     .promotes()
     .tolerance(32.0)
@@ -168,11 +198,15 @@ fn matmul() -> OpInfo {
 }
 
 fn tensordots() -> Vec<OpInfo> {
-    let last = op("tensordot", |&n: &usize, x: &[Var]| x[0].tensordot(&x[1], n), |&n, x| {
-        let axes: Vec<usize> = (x[0].rank() - n..x[0].rank()).collect();
-        let others: Vec<usize> = (0..n).collect();
-        contracted(&dot([&axes, &others], [&[], &[]], [false, false]), x)
-    })
+    let last = op(
+        "tensordot",
+        |&n: &usize, x: &[Var]| x[0].tensordot(&x[1], n),
+        |&n, x| {
+            let axes: Vec<usize> = (x[0].rank() - n..x[0].rank()).collect();
+            let others: Vec<usize> = (0..n).collect();
+            contracted(&dot([&axes, &others], [&[], &[]], [false, false]), x)
+        },
+    )
     .surface(surface!(usize; tensordot(1) |n| *n))
     .promotes()
     .tolerance(32.0)
@@ -188,9 +222,11 @@ fn tensordots() -> Vec<OpInfo> {
     .error(2, vec![any(F64, &[2], 1), any(F64, &[2, 2], 2)], &["2", "at most 1"])
     .done();
     type P = (Vec<usize>, Vec<usize>);
-    let chosen = op("tensordot_axes", |(a, b): &P, x: &[Var]| x[0].tensordot_axes(&x[1], a, b), |(a, b), x| {
-        contracted(&dot([a, b], [&[], &[]], [false, false]), x)
-    })
+    let chosen = op(
+        "tensordot_axes",
+        |(a, b): &P, x: &[Var]| x[0].tensordot_axes(&x[1], a, b),
+        |(a, b), x| contracted(&dot([a, b], [&[], &[]], [false, false]), x),
+    )
     .surface(surface!(P; tensordot_axes(1) |p| &p.0, &p.1))
     .promotes()
     .tolerance(32.0)

@@ -20,11 +20,17 @@ fn positions() -> Array {
 }
 
 fn index_select() -> OpInfo {
-    op("index_select", |&axis: &usize, x: &[Var]| x[0].index_select(&x[1], axis), |&axis, x| {
-        let mut shape = x[0].shape.clone();
-        shape[axis] = x[1].shape[0];
-        Array::from_fn(x[0].dtype, &shape, |i| x[0].at(&replaced(i, axis, x[1].at(&[i[axis]]).int() as usize)))
-    })
+    op(
+        "index_select",
+        |&axis: &usize, x: &[Var]| x[0].index_select(&x[1], axis),
+        |&axis, x| {
+            let mut shape = x[0].shape.clone();
+            shape[axis] = x[1].shape[0];
+            Array::from_fn(x[0].dtype, &shape, |i| {
+                x[0].at(&replaced(i, axis, x[1].at(&[i[axis]]).int() as usize))
+            })
+        },
+    )
     .surface(surface!(usize; index_select(1) |axis| *axis))
     .each(EVERY, |o, d| {
         o.sample(0, vec![any(d, &[3, 2], 1), positions()])
@@ -45,16 +51,20 @@ fn index_select() -> OpInfo {
 }
 
 fn index_add() -> OpInfo {
-    op("index_add", |&(axis, n): &(usize, usize), x: &[Var]| {
-        apply1(&ops::IndexAdd { axis, extent: [Dim::Lit(n)] }, &[&x[0], &x[1]])
-    }, |&(axis, n), x| {
-        let mut shape = x[0].shape.clone();
-        shape[axis] = n;
-        Array::from_fn(x[0].dtype, &shape, |i| {
-            let hits = (0..x[0].shape[axis]).filter(|&k| x[1].at(&[k]).int() as usize == i[axis]);
-            hits.map(|k| x[0].at(&replaced(i, axis, k))).fold(Elem::Int(0), Elem::plus)
-        })
-    })
+    op(
+        "index_add",
+        |&(axis, n): &(usize, usize), x: &[Var]| {
+            apply1(&ops::IndexAdd { axis, extent: [Dim::Lit(n)] }, &[&x[0], &x[1]])
+        },
+        |&(axis, n), x| {
+            let mut shape = x[0].shape.clone();
+            shape[axis] = n;
+            Array::from_fn(x[0].dtype, &shape, |i| {
+                let hits = (0..x[0].shape[axis]).filter(|&k| x[1].at(&[k]).int() as usize == i[axis]);
+                hits.map(|k| x[0].at(&replaced(i, axis, k))).fold(Elem::Int(0), Elem::plus)
+            })
+        },
+    )
     .each(NUMBERS, |o, d| {
         o.sample((0, 3), vec![any(d, &[4, 2], 1), positions()])
             .sample((1, 5), vec![any(d, &[2, 4, 2], 2), positions()])
@@ -77,9 +87,15 @@ fn beside(shape: &[usize]) -> Array {
 }
 
 fn gather() -> OpInfo {
-    op("gather", |&axis: &usize, x: &[Var]| x[0].gather(&x[1], axis), |&axis, x| {
-        Array::from_fn(x[0].dtype, &x[1].shape, |i| x[0].at(&replaced(i, axis, x[1].at(i).int() as usize)))
-    })
+    op(
+        "gather",
+        |&axis: &usize, x: &[Var]| x[0].gather(&x[1], axis),
+        |&axis, x| {
+            Array::from_fn(x[0].dtype, &x[1].shape, |i| {
+                x[0].at(&replaced(i, axis, x[1].at(i).int() as usize))
+            })
+        },
+    )
     .surface(surface!(usize; gather(1) |axis| *axis))
     .each(EVERY, |o, d| {
         o.sample(0, vec![any(d, &[3, 2], 1), beside(&[5, 2])])
@@ -98,17 +114,21 @@ fn gather() -> OpInfo {
 }
 
 fn scatter_add() -> OpInfo {
-    op("scatter_add", |&(axis, n): &(usize, usize), x: &[Var]| {
-        apply1(&ops::ScatterAdd { axis, extent: [Dim::Lit(n)] }, &[&x[0], &x[1]])
-    }, |&(axis, n), x| {
-        let mut shape = x[0].shape.clone();
-        shape[axis] = n;
-        Array::from_fn(x[0].dtype, &shape, |i| {
-            let hits = (0..x[0].shape[axis]).map(|k| replaced(i, axis, k));
-            let hits = hits.filter(|j| x[1].at(j).int() as usize == i[axis]);
-            hits.map(|j| x[0].at(&j)).fold(Elem::Int(0), Elem::plus)
-        })
-    })
+    op(
+        "scatter_add",
+        |&(axis, n): &(usize, usize), x: &[Var]| {
+            apply1(&ops::ScatterAdd { axis, extent: [Dim::Lit(n)] }, &[&x[0], &x[1]])
+        },
+        |&(axis, n), x| {
+            let mut shape = x[0].shape.clone();
+            shape[axis] = n;
+            Array::from_fn(x[0].dtype, &shape, |i| {
+                let hits = (0..x[0].shape[axis]).map(|k| replaced(i, axis, k));
+                let hits = hits.filter(|j| x[1].at(j).int() as usize == i[axis]);
+                hits.map(|j| x[0].at(&j)).fold(Elem::Int(0), Elem::plus)
+            })
+        },
+    )
     .each(NUMBERS, |o, d| {
         o.sample((0, 3), vec![any(d, &[5, 2], 1), beside(&[5, 2])])
             .sample((1, 4), vec![any(d, &[2, 4, 2], 2), beside(&[2, 4, 2])])
@@ -124,14 +144,18 @@ fn scatter_add() -> OpInfo {
 }
 
 fn take_axis() -> OpInfo {
-    op("take_axis", |&axis: &usize, x: &[Var]| x[0].take_axis(&x[1], axis), |&axis, x| {
-        let (own, places) = (&x[0].shape, &x[1].shape);
-        let shape = [&own[..axis], places, &own[axis + 1..]].concat();
-        Array::from_fn(x[0].dtype, &shape, |i| {
-            let k = x[1].at(&i[axis..axis + places.len()]).int() as usize;
-            x[0].at(&[&i[..axis], &[k], &i[axis + places.len()..]].concat())
-        })
-    })
+    op(
+        "take_axis",
+        |&axis: &usize, x: &[Var]| x[0].take_axis(&x[1], axis),
+        |&axis, x| {
+            let (own, places) = (&x[0].shape, &x[1].shape);
+            let shape = [&own[..axis], places, &own[axis + 1..]].concat();
+            Array::from_fn(x[0].dtype, &shape, |i| {
+                let k = x[1].at(&i[axis..axis + places.len()]).int() as usize;
+                x[0].at(&[&i[..axis], &[k], &i[axis + places.len()..]].concat())
+            })
+        },
+    )
     .surface(surface!(usize; take_axis(1) |axis| *axis))
     .each(EVERY, |o, d| {
         o.sample(0, vec![any(d, &[3, 2], 1), beside(&[2, 2])])
@@ -155,11 +179,15 @@ fn dynamic_slice() -> OpInfo {
     fn dims(shape: &[usize]) -> Vec<Dim> {
         shape.iter().map(|&n| Dim::Lit(n)).collect()
     }
-    op("dynamic_slice", |shape: &Vec<usize>, x: &[Var]| x[0].dynamic_slice(&x[1], &dims(shape)), |shape, x| {
-        Array::from_fn(x[0].dtype, shape, |i| {
-            x[0].at(&(0..i.len()).map(|k| i[k] + x[1].at(&[k]).int() as usize).collect::<Vec<_>>())
-        })
-    })
+    op(
+        "dynamic_slice",
+        |shape: &Vec<usize>, x: &[Var]| x[0].dynamic_slice(&x[1], &dims(shape)),
+        |shape, x| {
+            Array::from_fn(x[0].dtype, shape, |i| {
+                x[0].at(&(0..i.len()).map(|k| i[k] + x[1].at(&[k]).int() as usize).collect::<Vec<_>>())
+            })
+        },
+    )
     .surface(surface!(Vec<usize>; dynamic_slice(1) |shape| shape))
     .each(EVERY, |o, d| {
         o.sample(vec![2, 3], vec![any(d, &[4, 5], 1), i64s(&[2, 1])])
@@ -179,12 +207,16 @@ fn dynamic_slice() -> OpInfo {
 }
 
 fn dynamic_update_slice() -> OpInfo {
-    op("dynamic_update_slice", |_: &(), x: &[Var]| x[0].dynamic_update_slice(&x[1], &x[2]), |_, x| {
-        Array::from_fn(x[0].dtype, &x[0].shape, |i| match inside(i, &x[2], &x[1].shape) {
-            Some(j) => x[1].at(&j),
-            None => x[0].at(i),
-        })
-    })
+    op(
+        "dynamic_update_slice",
+        |_: &(), x: &[Var]| x[0].dynamic_update_slice(&x[1], &x[2]),
+        |_, x| {
+            Array::from_fn(x[0].dtype, &x[0].shape, |i| match inside(i, &x[2], &x[1].shape) {
+                Some(j) => x[1].at(&j),
+                None => x[0].at(i),
+            })
+        },
+    )
     .surface(surface!((); dynamic_update_slice(1, 2)))
     .each(EVERY, |o, d| {
         o.sample((), vec![any(d, &[4, 5], 1), any(d, &[2, 3], 2), i64s(&[2, 1])])

@@ -40,17 +40,23 @@ fn matrix_forms() -> [OpInfo; 2] {
         perm.swap(0, 1);
         x.permuted(&perm)
     }
-    let adjoint = op("adjoint", |_: &(), x: &[Var]| x[0].adjoint(), |_, x| {
-        swapped(&x[0]).map(x[0].dtype, |e| match e {
-            Elem::Float(z) => Elem::Float(z.conj()),
-            e => e,
-        })
-    })
+    let adjoint = op(
+        "adjoint",
+        |_: &(), x: &[Var]| x[0].adjoint(),
+        |_, x| {
+            swapped(&x[0]).map(x[0].dtype, |e| match e {
+                Elem::Float(z) => Elem::Float(z.conj()),
+                e => e,
+            })
+        },
+    )
     .surface(surface!((); adjoint()));
     let plain = op("matrix_transpose", |_: &(), x: &[Var]| x[0].matrix_transpose(), |_, x| swapped(&x[0]));
     [adjoint, plain].map(|o| {
         o.each(EVERY, |o, d| {
-            o.sample((), vec![any(d, &[3, 4], 1)]).sample((), vec![any(d, &[2, 3, 2], 2)]).sample((), vec![any(d, &[0, 2], 3)])
+            o.sample((), vec![any(d, &[3, 4], 1)])
+                .sample((), vec![any(d, &[2, 3, 2], 2)])
+                .sample((), vec![any(d, &[0, 2], 3)])
         })
         .symbolic((), &[&["n", "m", "k"]])
         .skip("rank_0", "a matrix is needed")
@@ -80,30 +86,42 @@ fn reshape() -> OpInfo {
 }
 
 fn expand_squeeze() -> [OpInfo; 2] {
-    let expand = op("expand_dims", |a: &Ints, x: &[Var]| x[0].expand_dims(a), |a, x| {
-        let mut own = x[0].shape.iter();
-        let shape: Vec<usize> = (0..x[0].rank() + a.len())
-            .map(|i| if a.contains(&i) { 1 } else { *own.next().expect("one per old axis") })
-            .collect();
-        x[0].reshape(&shape)
-    })
+    let expand = op(
+        "expand_dims",
+        |a: &Ints, x: &[Var]| x[0].expand_dims(a),
+        |a, x| {
+            let mut own = x[0].shape.iter();
+            let shape: Vec<usize> = (0..x[0].rank() + a.len())
+                .map(|i| if a.contains(&i) { 1 } else { *own.next().expect("one per old axis") })
+                .collect();
+            x[0].reshape(&shape)
+        },
+    )
     .surface(surface!(Ints; expand_dims() |a| a))
     .each([F64, C64_, I64], |o, d| {
-        o.sample(vec![0], vec![any(d, &[3, 4], 1)]).sample(vec![3, 1], vec![any(d, &[3, 4], 2)])
-            .sample(vec![0], vec![any(d, &[], 3)]).sample(vec![1], vec![any(d, &[0], 4)])
+        o.sample(vec![0], vec![any(d, &[3, 4], 1)])
+            .sample(vec![3, 1], vec![any(d, &[3, 4], 2)])
+            .sample(vec![0], vec![any(d, &[], 3)])
+            .sample(vec![1], vec![any(d, &[0], 4)])
     })
     .symbolic(vec![1], &[&["n", "m"]])
     .error(vec![3], vec![any(F64, &[2], 1)], &["3"])
     .error(vec![0, 0], vec![any(F64, &[2], 1)], &["0", "distinct"])
     .done();
-    let squeeze = op("squeeze", |a: &Ints, x: &[Var]| x[0].squeeze(a), |a, x| {
-        let kept = (0..x[0].rank()).filter(|i| !a.contains(i)).map(|i| x[0].shape[i]);
-        x[0].reshape(&kept.collect::<Vec<_>>())
-    })
+    let squeeze = op(
+        "squeeze",
+        |a: &Ints, x: &[Var]| x[0].squeeze(a),
+        |a, x| {
+            let kept = (0..x[0].rank()).filter(|i| !a.contains(i)).map(|i| x[0].shape[i]);
+            x[0].reshape(&kept.collect::<Vec<_>>())
+        },
+    )
     .surface(surface!(Ints; squeeze() |a| a))
     .each([F64, C64_, I64], |o, d| {
-        o.sample(vec![0], vec![any(d, &[1, 4], 1)]).sample(vec![3, 1], vec![any(d, &[3, 1, 4, 1], 2)])
-            .sample(vec![0], vec![any(d, &[1], 3)]).sample(vec![1], vec![any(d, &[0, 1], 4)])
+        o.sample(vec![0], vec![any(d, &[1, 4], 1)])
+            .sample(vec![3, 1], vec![any(d, &[3, 1, 4, 1], 2)])
+            .sample(vec![0], vec![any(d, &[1], 3)])
+            .sample(vec![1], vec![any(d, &[0, 1], 4)])
     })
     .symbolic(vec![1], &[&["n", "1", "m"]])
     .error(vec![3], vec![any(F64, &[2], 1)], &["3"])
@@ -115,12 +133,16 @@ fn expand_squeeze() -> [OpInfo; 2] {
 
 fn broadcasts() -> Vec<OpInfo> {
     type P = (Ints, Ints);
-    let in_dim = op("broadcast_in_dim", |(s, a): &P, x: &[Var]| x[0].broadcast_in_dim(&dims(s), a), |(s, a), x| {
-        Array::from_fn(x[0].dtype, s, |i| {
-            let own = |(k, &n): (usize, &usize)| if n == 1 { 0 } else { i[a[k]] };
-            x[0].at(&x[0].shape.iter().enumerate().map(own).collect::<Vec<_>>())
-        })
-    })
+    let in_dim = op(
+        "broadcast_in_dim",
+        |(s, a): &P, x: &[Var]| x[0].broadcast_in_dim(&dims(s), a),
+        |(s, a), x| {
+            Array::from_fn(x[0].dtype, s, |i| {
+                let own = |(k, &n): (usize, &usize)| if n == 1 { 0 } else { i[a[k]] };
+                x[0].at(&x[0].shape.iter().enumerate().map(own).collect::<Vec<_>>())
+            })
+        },
+    )
     .surface(surface!(P; broadcast_in_dim() |p| &p.0, &p.1))
     .each(EVERY, |o, d| {
         let p = |s: &[usize], a: &[usize]| (s.to_vec(), a.to_vec());
@@ -135,18 +157,26 @@ fn broadcasts() -> Vec<OpInfo> {
             .sample(p(&[2, 1], &[0, 1]), vec![any(d, &[2, 1], 9)])
     })
     .symbolic_call(&[(F64, &["n"]), (F64, &["n", "m"])], |x| x[0].broadcast_in_dim(&x[1].shape(), &[0]))
-    .symbolic_call(&[(F64, &["1", "m"]), (F64, &["n", "m"])], |x| x[0].broadcast_in_dim(&x[1].shape(), &[0, 1]))
-    .symbolic_call(&[(F64, &["m", "n"]), (F64, &["n", "k", "m"])], |x| x[0].broadcast_in_dim(&x[1].shape(), &[2, 0]))
+    .symbolic_call(&[(F64, &["1", "m"]), (F64, &["n", "m"])], |x| {
+        x[0].broadcast_in_dim(&x[1].shape(), &[0, 1])
+    })
+    .symbolic_call(&[(F64, &["m", "n"]), (F64, &["n", "k", "m"])], |x| {
+        x[0].broadcast_in_dim(&x[1].shape(), &[2, 0])
+    })
     .error((vec![3], vec![0]), vec![any(F64, &[2], 1)], &["2", "3"])
     .error((vec![2, 2], vec![2]), vec![any(F64, &[2], 1)], &["2"])
     .error((vec![2], vec![]), vec![any(F64, &[2], 1)], &["0", "1"])
     .error((vec![2, 2], vec![0, 0]), vec![any(F64, &[2, 2], 1)], &["0", "distinct"])
     .done();
-    let like = op("batch_like", |_: &(), x: &[Var]| x[0].batch_like(&x[1]), |_, x| {
-        let (own, model) = (x[0].rank(), &x[1].shape);
-        let shape: Vec<usize> = x[0].shape.iter().chain(&model[own..]).copied().collect();
-        Array::from_fn(x[0].dtype, &shape, |i| x[0].at(&i[..own]))
-    })
+    let like = op(
+        "batch_like",
+        |_: &(), x: &[Var]| x[0].batch_like(&x[1]),
+        |_, x| {
+            let (own, model) = (x[0].rank(), &x[1].shape);
+            let shape: Vec<usize> = x[0].shape.iter().chain(&model[own..]).copied().collect();
+            Array::from_fn(x[0].dtype, &shape, |i| x[0].at(&i[..own]))
+        },
+    )
     .each([F64, C64_, I32], |o, d| {
         o.sample((), vec![any(d, &[3, 2], 1), any(d, &[3, 2, 4], 2)])
             .sample((), vec![any(d, &[], 3), any(d, &[2], 4)])
@@ -163,12 +193,16 @@ type Range = (Ints, Ints, Ints);
 
 fn slices() -> Vec<OpInfo> {
     let p = |a: &[usize], b: &[usize], c: &[usize]| (a.to_vec(), b.to_vec(), c.to_vec());
-    let slice = op("slice", |(a, b, c): &Range, x: &[Var]| x[0].slice(&dims(a), &dims(b), c), |(a, b, c), x| {
-        let shape: Vec<usize> = (0..a.len()).map(|k| (a[k]..b[k]).step_by(c[k]).count()).collect();
-        Array::from_fn(x[0].dtype, &shape, |i| {
-            x[0].at(&(0..i.len()).map(|k| a[k] + c[k] * i[k]).collect::<Vec<_>>())
-        })
-    })
+    let slice = op(
+        "slice",
+        |(a, b, c): &Range, x: &[Var]| x[0].slice(&dims(a), &dims(b), c),
+        |(a, b, c), x| {
+            let shape: Vec<usize> = (0..a.len()).map(|k| (a[k]..b[k]).step_by(c[k]).count()).collect();
+            Array::from_fn(x[0].dtype, &shape, |i| {
+                x[0].at(&(0..i.len()).map(|k| a[k] + c[k] * i[k]).collect::<Vec<_>>())
+            })
+        },
+    )
     .surface(surface!(Range; slice() |p| &p.0, &p.1, &p.2))
     .each(EVERY, |o, d| {
         o.sample(p(&[1, 0], &[3, 4], &[1, 1]), vec![any(d, &[3, 4], 1)])
@@ -180,9 +214,7 @@ fn slices() -> Vec<OpInfo> {
             .sample(p(&[], &[], &[]), vec![any(d, &[], 7)])
             .sample(p(&[0, 0], &[0, 2], &[1, 1]), vec![any(d, &[0, 3], 8)])
     })
-    .symbolic_call(&[(F64, &["n", "m"])], |x| {
-        x[0].slice(&dims(&[0, 0]), &x[0].shape(), &[2, 3])
-    })
+    .symbolic_call(&[(F64, &["n", "m"])], |x| x[0].slice(&dims(&[0, 0]), &x[0].shape(), &[2, 3]))
     .symbolic_call(&[(F64, &["n"]), (F64, &["m"])], |x| {
         // From n to n + m of a vector of n + m elements.
         let both = build::concatenate(x, 0);
@@ -199,18 +231,23 @@ fn slices() -> Vec<OpInfo> {
     .error(p(&[0, 3], &[], &[1]), vec![any(F64, &[3], 1)], &["2, 0 and 1", "1 each"])
     .done();
     type P = (usize, usize, usize);
-    let along = op("slice_axis", |&(axis, a, b): &P, x: &[Var]| x[0].slice_axis(axis, a, b), |&(axis, a, b), x| {
-        let mut shape = x[0].shape.clone();
-        shape[axis] = b - a;
-        Array::from_fn(x[0].dtype, &shape, |i| {
-            let mut i = i.to_vec();
-            i[axis] += a;
-            x[0].at(&i)
-        })
-    })
+    let along = op(
+        "slice_axis",
+        |&(axis, a, b): &P, x: &[Var]| x[0].slice_axis(axis, a, b),
+        |&(axis, a, b), x| {
+            let mut shape = x[0].shape.clone();
+            shape[axis] = b - a;
+            Array::from_fn(x[0].dtype, &shape, |i| {
+                let mut i = i.to_vec();
+                i[axis] += a;
+                x[0].at(&i)
+            })
+        },
+    )
     .surface(surface!(P; slice_axis() |p| p.0, p.1, p.2))
     .each([F64, C64_, F32, Bool], |o, d| {
-        o.sample((0, 1, 3), vec![any(d, &[3, 2], 1)]).sample((1, 0, 1), vec![any(d, &[2, 3, 2], 2)])
+        o.sample((0, 1, 3), vec![any(d, &[3, 2], 1)])
+            .sample((1, 0, 1), vec![any(d, &[2, 3, 2], 2)])
             .sample((0, 1, 1), vec![any(d, &[3], 3)])
     })
     .symbolic((0, 0, 2), &[&["2", "m"]])
@@ -222,16 +259,22 @@ fn slices() -> Vec<OpInfo> {
 }
 
 fn reverse() -> OpInfo {
-    op("reverse", |a: &Ints, x: &[Var]| x[0].reverse(a), |a, x| {
-        Array::from_fn(x[0].dtype, &x[0].shape, |i| {
-            let own = |(k, &i): (usize, &usize)| if a.contains(&k) { x[0].shape[k] - 1 - i } else { i };
-            x[0].at(&i.iter().enumerate().map(own).collect::<Vec<_>>())
-        })
-    })
+    op(
+        "reverse",
+        |a: &Ints, x: &[Var]| x[0].reverse(a),
+        |a, x| {
+            Array::from_fn(x[0].dtype, &x[0].shape, |i| {
+                let own = |(k, &i): (usize, &usize)| if a.contains(&k) { x[0].shape[k] - 1 - i } else { i };
+                x[0].at(&i.iter().enumerate().map(own).collect::<Vec<_>>())
+            })
+        },
+    )
     .surface(surface!(Ints; reverse() |a| a))
     .each(EVERY, |o, d| {
-        o.sample(vec![0], vec![any(d, &[3, 4], 1)]).sample(vec![2, 0], vec![any(d, &[2, 3, 4], 2)])
-            .sample(vec![], vec![any(d, &[], 3)]).sample(vec![1], vec![any(d, &[2, 0], 4)])
+        o.sample(vec![0], vec![any(d, &[3, 4], 1)])
+            .sample(vec![2, 0], vec![any(d, &[2, 3, 4], 2)])
+            .sample(vec![], vec![any(d, &[], 3)])
+            .sample(vec![1], vec![any(d, &[2, 0], 4)])
     })
     .symbolic(vec![1], &[&["n", "m"]])
     .error(vec![2], vec![any(F64, &[2, 3], 1)], &["2"])
@@ -241,18 +284,25 @@ fn reverse() -> OpInfo {
 
 fn pad() -> OpInfo {
     let p = |a: &[usize], b: &[usize], c: &[usize]| (a.to_vec(), b.to_vec(), c.to_vec());
-    op("pad", |(a, b, c): &Range, x: &[Var]| x[0].pad(&x[1], &dims(a), &dims(b), c), |(a, b, c), x| {
-        let shape: Vec<usize> = (0..a.len())
-            .map(|k| a[k] + b[k] + x[0].shape[k] + x[0].shape[k].saturating_sub(1) * c[k])
-            .collect();
-        Array::from_fn(x[0].dtype, &shape, |i| {
-            let own = |k: usize| {
-                let j = i[k].checked_sub(a[k])?;
-                (j % (c[k] + 1) == 0 && j / (c[k] + 1) < x[0].shape[k]).then_some(j / (c[k] + 1))
-            };
-            (0..i.len()).map(own).collect::<Option<Vec<_>>>().map_or_else(|| x[1].at(&[]), |i| x[0].at(&i))
-        })
-    })
+    op(
+        "pad",
+        |(a, b, c): &Range, x: &[Var]| x[0].pad(&x[1], &dims(a), &dims(b), c),
+        |(a, b, c), x| {
+            let shape: Vec<usize> = (0..a.len())
+                .map(|k| a[k] + b[k] + x[0].shape[k] + x[0].shape[k].saturating_sub(1) * c[k])
+                .collect();
+            Array::from_fn(x[0].dtype, &shape, |i| {
+                let own = |k: usize| {
+                    let j = i[k].checked_sub(a[k])?;
+                    (j % (c[k] + 1) == 0 && j / (c[k] + 1) < x[0].shape[k]).then_some(j / (c[k] + 1))
+                };
+                (0..i.len())
+                    .map(own)
+                    .collect::<Option<Vec<_>>>()
+                    .map_or_else(|| x[1].at(&[]), |i| x[0].at(&i))
+            })
+        },
+    )
     .surface(surface!(Range; pad(1) |p| &p.0, &p.1, &p.2))
     .each(EVERY, |o, d| {
         let with = |shape: &[usize], seed| vec![any(d, shape, seed), any(d, &[], seed + 50)];
@@ -273,8 +323,12 @@ fn pad() -> OpInfo {
     .error(p(&[0, 1], &[], &[0]), vec![any(F64, &[2], 1), any(F64, &[], 2)], &["2, 0 and 1", "1 each"])
     .error(p(&[0], &[], &[]), vec![any(F64, &[2], 1), any(F64, &[], 2)], &["1, 0 and 0", "1 each"])
     // What is inside does not reach the cotangent of the padding, however large it is.
-    .closed(p(&[1], &[1], &[1]), vec![f64s(&[2], &[1.0, 2.0]), Array::scalar(F64, 0.0)],
-        f64s(&[5], &[1.0, 1e20, 2.0, -1e20, 4.0]), vec![f64s(&[2], &[1e20, -1e20]), Array::scalar(F64, 7.0)])
+    .closed(
+        p(&[1], &[1], &[1]),
+        vec![f64s(&[2], &[1.0, 2.0]), Array::scalar(F64, 0.0)],
+        f64s(&[5], &[1.0, 1e20, 2.0, -1e20, 4.0]),
+        vec![f64s(&[2], &[1e20, -1e20]), Array::scalar(F64, 7.0)],
+    )
     .error(p(&[1], &[1], &[0]), vec![any(F64, &[2], 1), any(F64, &[1], 2)], &["[1]", "scalar"])
     .error(p(&[1], &[1], &[0]), vec![any(F64, &[2], 1), any(C64_, &[], 2)], &["c64", "f64"])
     .done()
@@ -282,20 +336,26 @@ fn pad() -> OpInfo {
 
 fn diagonals() -> Vec<OpInfo> {
     type P = (usize, usize);
-    let extract = op("extract_diag", |&(a, b): &P, x: &[Var]| x[0].extract_diag(a, b), |&(a, b), x| {
-        let kept: Vec<usize> = (0..x[0].rank()).filter(|i| *i != a && *i != b).collect();
-        let mut shape: Vec<usize> = kept.iter().map(|&i| x[0].shape[i]).collect();
-        shape.push(x[0].shape[a].min(x[0].shape[b]));
-        Array::from_fn(x[0].dtype, &shape, |i| {
-            let mut at = vec![i[kept.len()]; x[0].rank()];
-            kept.iter().zip(i).for_each(|(&k, &i)| at[k] = i);
-            x[0].at(&at)
-        })
-    })
+    let extract = op(
+        "extract_diag",
+        |&(a, b): &P, x: &[Var]| x[0].extract_diag(a, b),
+        |&(a, b), x| {
+            let kept: Vec<usize> = (0..x[0].rank()).filter(|i| *i != a && *i != b).collect();
+            let mut shape: Vec<usize> = kept.iter().map(|&i| x[0].shape[i]).collect();
+            shape.push(x[0].shape[a].min(x[0].shape[b]));
+            Array::from_fn(x[0].dtype, &shape, |i| {
+                let mut at = vec![i[kept.len()]; x[0].rank()];
+                kept.iter().zip(i).for_each(|(&k, &i)| at[k] = i);
+                x[0].at(&at)
+            })
+        },
+    )
     .surface(surface!(P; extract_diag() |p| p.0, p.1))
     .each(EVERY, |o, d| {
-        o.sample((0, 1), vec![any(d, &[3, 3], 1)]).sample((0, 1), vec![any(d, &[3, 5], 2)])
-            .sample((2, 0), vec![any(d, &[4, 2, 3], 3)]).sample((1, 2), vec![any(d, &[2, 3, 3], 4)])
+        o.sample((0, 1), vec![any(d, &[3, 3], 1)])
+            .sample((0, 1), vec![any(d, &[3, 5], 2)])
+            .sample((2, 0), vec![any(d, &[4, 2, 3], 3)])
+            .sample((1, 2), vec![any(d, &[2, 3, 3], 4)])
             .sample((0, 1), vec![any(d, &[0, 2], 5)])
     })
     .symbolic((0, 1), &[&["n", "n"]])
@@ -305,22 +365,28 @@ fn diagonals() -> Vec<OpInfo> {
     .error((0, 0), vec![any(F64, &[2, 2], 1)], &["(0, 0)"])
     .error((0, 2), vec![any(F64, &[2, 2], 1)], &["(0, 2)", "2"])
     .done();
-    let embed = op("embed_diag", |&(a, b): &P, x: &[Var]| x[0].embed_diag(a, b), |&(a, b), x| {
-        let (low, high) = (a.min(b), a.max(b));
-        let (rest, n) = x[0].shape.split_at(x[0].rank() - 1);
-        let mut shape = rest.to_vec();
-        shape.insert(low, n[0]);
-        shape.insert(high, n[0]);
-        Array::from_fn(x[0].dtype, &shape, |i| {
-            let mut at: Vec<usize> = (0..i.len()).filter(|k| *k != a && *k != b).map(|k| i[k]).collect();
-            at.push(i[a]);
-            if i[a] == i[b] { x[0].at(&at) } else { Elem::Int(0) }
-        })
-    })
+    let embed = op(
+        "embed_diag",
+        |&(a, b): &P, x: &[Var]| x[0].embed_diag(a, b),
+        |&(a, b), x| {
+            let (low, high) = (a.min(b), a.max(b));
+            let (rest, n) = x[0].shape.split_at(x[0].rank() - 1);
+            let mut shape = rest.to_vec();
+            shape.insert(low, n[0]);
+            shape.insert(high, n[0]);
+            Array::from_fn(x[0].dtype, &shape, |i| {
+                let mut at: Vec<usize> = (0..i.len()).filter(|k| *k != a && *k != b).map(|k| i[k]).collect();
+                at.push(i[a]);
+                if i[a] == i[b] { x[0].at(&at) } else { Elem::Int(0) }
+            })
+        },
+    )
     .surface(surface!(P; embed_diag() |p| p.0, p.1))
     .each(EVERY, |o, d| {
-        o.sample((0, 1), vec![any(d, &[3], 1)]).sample((2, 0), vec![any(d, &[4, 3], 2)])
-            .sample((1, 2), vec![any(d, &[2, 3], 3)]).sample((0, 1), vec![any(d, &[0], 4)])
+        o.sample((0, 1), vec![any(d, &[3], 1)])
+            .sample((2, 0), vec![any(d, &[4, 3], 2)])
+            .sample((1, 2), vec![any(d, &[2, 3], 3)])
+            .sample((0, 1), vec![any(d, &[0], 4)])
     })
     .symbolic((0, 1), &[&["n"]])
     .symbolic((0, 2), &[&["n", "m"]])
@@ -345,10 +411,14 @@ fn triangles() -> Vec<OpInfo> {
     [low, high]
         .map(|o| {
             o.each(NUMBERS, |o, d| {
-                o.sample(0, vec![any(d, &[3, 3], 1)]).sample(1, vec![any(d, &[3, 5], 2)])
-                    .sample(-1, vec![any(d, &[4, 3], 3)]).sample(0, vec![any(d, &[2, 3, 2], 4)])
-                    .sample(-9, vec![any(d, &[2, 3], 5)]).sample(9, vec![any(d, &[2, 3], 6)])
-                    .sample(0, vec![any(d, &[0, 2], 7)]).sample(0, vec![any(d, &[2, 0], 8)])
+                o.sample(0, vec![any(d, &[3, 3], 1)])
+                    .sample(1, vec![any(d, &[3, 5], 2)])
+                    .sample(-1, vec![any(d, &[4, 3], 3)])
+                    .sample(0, vec![any(d, &[2, 3, 2], 4)])
+                    .sample(-9, vec![any(d, &[2, 3], 5)])
+                    .sample(9, vec![any(d, &[2, 3], 6)])
+                    .sample(0, vec![any(d, &[0, 2], 7)])
+                    .sample(0, vec![any(d, &[2, 0], 8)])
             })
             .kink(isize::MAX, vec![any(F64, &[2, 3], 9)])
             .kink(isize::MIN, vec![any(F64, &[2, 3], 9)])
@@ -381,7 +451,9 @@ fn joined(axis: usize, x: &[Array], dtype: DType) -> Array {
 macro_rules! joining {
     ($name:ident) => {
         Surface::<usize> {
-            direct: |&axis, x, backend| <Tensor as TensorExt>::$name(&x.iter().collect::<Vec<_>>(), axis, backend),
+            direct: |&axis, x, backend| {
+                <Tensor as TensorExt>::$name(&x.iter().collect::<Vec<_>>(), axis, backend)
+            },
             typed: Some(|&axis, x, backend| {
                 let parts = x.iter().map(typed::<f64>).collect::<Result<Vec<_>>>()?;
                 Ok(<TypedTensor<f64> as TypedTensorExt<f64>>::$name(&parts, axis, backend)?.into_tensor())
@@ -393,32 +465,37 @@ macro_rules! joining {
 }
 
 fn joins() -> Vec<OpInfo> {
-    let concatenate = op("concatenate", |&a: &usize, x: &[Var]| build::concatenate(x, a), |&a, x| joined(a, x, x[0].dtype))
-        .surface(joining!(concatenate))
-        .promotes()
-        .each(EVERY, |o, d| {
-            o.sample(0, vec![any(d, &[3, 2], 1), any(d, &[1, 2], 2)])
-                .sample(1, vec![any(d, &[3, 2], 1), any(d, &[3, 4], 2), any(d, &[3, 1], 3)])
-                .sample(1, vec![any(d, &[2, 3, 2], 4), any(d, &[2, 1, 2], 5)])
-                .sample(0, vec![any(d, &[4], 6)])
-                .sample(0, vec![any(d, &[2, 2], 7), any(d, &[0, 2], 8)])
-        })
-        .symbolic(0, &[&["n", "k"], &["m", "k"]])
-        .symbolic(1, &[&["n", "m"], &["n", "m"]])
-        .skip("rank_0", "an axis is needed")
-        .error(0, vec![], &["0", "at least 1"])
-        .error(2, vec![any(F64, &[3, 2], 1), any(F64, &[3, 2], 2)], &["2"])
-        .error(0, vec![any(F64, &[3, 2], 1), any(F64, &[3, 3], 2)], &["[3, 3]", "[3, 2]", "axis 0"])
-        .error(0, vec![any(F64, &[3, 2], 1), any(F64, &[3], 2)], &["[3]", "[3, 2]"])
-        .done();
-    let stack = op("stack", |&a: &usize, x: &[Var]| build::stack(x, a), |&a, x| {
-        let parts = x.iter().map(|x| {
-            let mut shape = x.shape.clone();
-            shape.insert(a, 1);
-            x.reshape(&shape)
-        });
-        joined(a, &parts.collect::<Vec<_>>(), x[0].dtype)
-    })
+    let concatenate =
+        op("concatenate", |&a: &usize, x: &[Var]| build::concatenate(x, a), |&a, x| joined(a, x, x[0].dtype))
+            .surface(joining!(concatenate))
+            .promotes()
+            .each(EVERY, |o, d| {
+                o.sample(0, vec![any(d, &[3, 2], 1), any(d, &[1, 2], 2)])
+                    .sample(1, vec![any(d, &[3, 2], 1), any(d, &[3, 4], 2), any(d, &[3, 1], 3)])
+                    .sample(1, vec![any(d, &[2, 3, 2], 4), any(d, &[2, 1, 2], 5)])
+                    .sample(0, vec![any(d, &[4], 6)])
+                    .sample(0, vec![any(d, &[2, 2], 7), any(d, &[0, 2], 8)])
+            })
+            .symbolic(0, &[&["n", "k"], &["m", "k"]])
+            .symbolic(1, &[&["n", "m"], &["n", "m"]])
+            .skip("rank_0", "an axis is needed")
+            .error(0, vec![], &["0", "at least 1"])
+            .error(2, vec![any(F64, &[3, 2], 1), any(F64, &[3, 2], 2)], &["2"])
+            .error(0, vec![any(F64, &[3, 2], 1), any(F64, &[3, 3], 2)], &["[3, 3]", "[3, 2]", "axis 0"])
+            .error(0, vec![any(F64, &[3, 2], 1), any(F64, &[3], 2)], &["[3]", "[3, 2]"])
+            .done();
+    let stack = op(
+        "stack",
+        |&a: &usize, x: &[Var]| build::stack(x, a),
+        |&a, x| {
+            let parts = x.iter().map(|x| {
+                let mut shape = x.shape.clone();
+                shape.insert(a, 1);
+                x.reshape(&shape)
+            });
+            joined(a, &parts.collect::<Vec<_>>(), x[0].dtype)
+        },
+    )
     .surface(joining!(stack))
     .promotes()
     .each(EVERY, |o, d| {
@@ -439,7 +516,9 @@ fn joins() -> Vec<OpInfo> {
 fn copy() -> OpInfo {
     op("copy", |_: &(), x: &[Var]| apply1(&ops::Copy, &[&x[0]]), |_, x| x[0].clone())
         .each(EVERY, |o, d| {
-            o.sample((), vec![any(d, &[3, 4, 2], 1)]).sample((), vec![any(d, &[], 2)]).sample((), vec![any(d, &[0], 3)])
+            o.sample((), vec![any(d, &[3, 4, 2], 1)])
+                .sample((), vec![any(d, &[], 2)])
+                .sample((), vec![any(d, &[0], 3)])
         })
         .symbolic((), &[&["n", "m"]])
         .done()

@@ -13,8 +13,16 @@ use crate::{array::Array, info::OpInfo};
 use tenferro_tensor::DType::{self, *};
 
 /// The lists that [`all`](crate::all) concatenates.
-pub(crate) const FAMILIES: &[fn() -> Vec<OpInfo>] =
-    &[unary::list, binary::list, choice::list, reduce::list, layout::list, index::list, contract::list, build::list];
+pub(crate) const FAMILIES: &[fn() -> Vec<OpInfo>] = &[
+    unary::list,
+    binary::list,
+    choice::list,
+    reduce::list,
+    layout::list,
+    index::list,
+    contract::list,
+    build::list,
+];
 
 /// Real and complex floating-point dtypes.
 const FLOATS: [DType; 4] = [F64, C64, F32, C32];

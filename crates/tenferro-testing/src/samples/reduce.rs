@@ -126,7 +126,8 @@ macro_rules! reduction {
         };
         let plain = list(stringify!($name), |a, x| x[0].$name(a.as_deref()), $reference,
             surface!(Axes; $name() |axes| axes.as_deref()));
-        let kept = list(stringify!($keep), |a, x| x[0].$keep(a.as_deref()), |a, x| keepdims(a, &x[0], $reference(a, x)),
+        let kept = list(stringify!($keep), |a, x| x[0].$keep(a.as_deref()),
+            |a, x| keepdims(a, &x[0], $reference(a, x)),
             surface!(Axes; $keep() |axes| axes.as_deref()));
         // Errors name the reduction, not the form of it.
         let mut kept = kept.done();
@@ -136,20 +137,25 @@ macro_rules! reduction {
 }
 
 fn exclusive_prod() -> OpInfo {
-    op("exclusive_prod", |axes: &Vec<usize>, x: &[Var]| {
-        apply1(&ops::ExclusiveProd { axes: axes[..].into() }, &[&x[0]])
-    }, |axes, x| {
-        Array::from_fn(x[0].dtype, &x[0].shape, |i| {
-            let others = indices(&x[0].shape)
-                .filter(|j| j != i && (0..i.len()).all(|a| axes.contains(&a) || i[a] == j[a]));
-            others.map(|j| x[0].at(&j)).fold(one(x[0].dtype), Elem::times)
-        })
-    })
+    op(
+        "exclusive_prod",
+        |axes: &Vec<usize>, x: &[Var]| apply1(&ops::ExclusiveProd { axes: axes[..].into() }, &[&x[0]]),
+        |axes, x| {
+            Array::from_fn(x[0].dtype, &x[0].shape, |i| {
+                let others = indices(&x[0].shape)
+                    .filter(|j| j != i && (0..i.len()).all(|a| axes.contains(&a) || i[a] == j[a]));
+                others.map(|j| x[0].at(&j)).fold(one(x[0].dtype), Elem::times)
+            })
+        },
+    )
     .tolerance(32.0)
     .each(NUMBERS, |o, d| {
-        o.sample(vec![0], vec![any(d, &[3, 2], 1)]).sample(vec![0, 2], vec![any(d, &[2, 3, 2], 2)])
-            .sample(vec![1], vec![any(d, &[2, 4], 3)]).sample(vec![], vec![any(d, &[], 4)])
-            .sample(vec![0], vec![any(d, &[0, 2], 5)]).sample(vec![], vec![any(d, &[2, 3], 6)])
+        o.sample(vec![0], vec![any(d, &[3, 2], 1)])
+            .sample(vec![0, 2], vec![any(d, &[2, 3, 2], 2)])
+            .sample(vec![1], vec![any(d, &[2, 4], 3)])
+            .sample(vec![], vec![any(d, &[], 4)])
+            .sample(vec![0], vec![any(d, &[0, 2], 5)])
+            .sample(vec![], vec![any(d, &[2, 3], 6)])
     })
     .sample(vec![0], vec![f64s(&[4], &[2.0, 0.0, 3.0, 0.0])])
     .symbolic(vec![0], &[&["n", "m"]])
@@ -167,7 +173,8 @@ pub(super) fn list() -> Vec<OpInfo> {
     let mut all: Vec<OpInfo> = vec![];
     all.extend(reduction!(reduce_sum, reduce_sum_keepdims, SUMMED, sum, empty: true;
         .value(None, vec![i64s(&[i64::MAX, 1])], Array::ints(I64, &[], &[i64::MIN]))
-        .value(None, vec![Array::ints(I32, &[2], &[i32::MAX as i64, 1])], Array::ints(I32, &[], &[i32::MIN as i64]))
+        .value(None, vec![Array::ints(I32, &[2], &[i32::MAX as i64, 1])],
+            Array::ints(I32, &[], &[i32::MIN as i64]))
         .value(None, vec![Array::ints(Bool, &[3], &[1, 1, 0])], Array::ints(I64, &[], &[2]))));
     all.extend(reduction!(reduce_prod, reduce_prod_keepdims, SUMMED, prod, empty: true;
         // Derivatives are products of the others, with one zero and with two.

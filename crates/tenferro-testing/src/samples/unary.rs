@@ -72,7 +72,8 @@ fn functions() -> Vec<OpInfo> {
         };
             .value((), at(1e-10), r(1.00000000005e-10)).value((), at(-INF), r(-1.0))
             .value((), at_c(1e-10, 1e-10), c(1e-10, 1.0000000001e-10))),
-        function!(log, 0.3, 2.0, f64::ln, |z| C64::new(0.5 * (z.re * z.re + z.im * z.im).ln(), z.im.atan2(z.re));
+        function!(log, 0.3, 2.0, f64::ln,
+            |z| C64::new(0.5 * (z.re * z.re + z.im * z.im).ln(), z.im.atan2(z.re));
             .value((), at(0.0), r(-INF)).value((), at(-1.0), r(NAN)).value((), at(INF), r(INF))
             .value((), at_c(-1.0, 0.0), c(0.0, PI)).value((), at_c(-1.0, -0.0), c(0.0, -PI))
             .value((), at_c(1.0, 1e-9), c(5e-19, 1e-9)).value((), at_c(0.0, 2.0), c(LN_2, FRAC_PI_2))
@@ -85,14 +86,16 @@ fn functions() -> Vec<OpInfo> {
             .value((), at_c(1e-10, 0.0), c(9.9999999995e-11, 0.0))),
         function!(sin, -3.0, 3.0, f64::sin, |z| {
             C64::new(z.re.sin() * z.im.cosh(), z.re.cos() * z.im.sinh())
-        }; .value((), at(FRAC_PI_2), r(1.0)).value((), at(INF), r(NAN)).value((), at(1e5), r(0.035748797972016507))),
+        }; .value((), at(FRAC_PI_2), r(1.0)).value((), at(INF), r(NAN))
+            .value((), at(1e5), r(0.03574879797201651))),
         function!(cos, -3.0, 3.0, f64::cos, |z| {
             C64::new(z.re.cos() * z.im.cosh(), -z.re.sin() * z.im.sinh())
         }; .value((), at(0.0), r(1.0)).value((), at(PI), r(-1.0))),
         function!(tan, -1.2, 1.2, f64::tan, |z| z.sin() / z.cos();
             .value((), at(0.0), r(0.0)).value((), at_c(0.0, 400.0), c(0.0, 1.0))),
         function!(tanh, -1.2, 1.2, f64::tanh, |z| z.sinh() / z.cosh();
-            .value((), at(INF), r(1.0)).value((), at(-800.0), r(-1.0)).value((), at_c(800.0, 0.3), c(1.0, 0.0))
+            .value((), at(INF), r(1.0)).value((), at(-800.0), r(-1.0))
+            .value((), at_c(800.0, 0.3), c(1.0, 0.0))
             .value((), at(1e-12), r(1e-12))),
         function!(sqrt, 0.2, 2.0, f64::sqrt, |z| {
             C64::from_polar(z.norm().sqrt(), 0.5 * z.im.atan2(z.re))
@@ -152,7 +155,11 @@ fn numbers() -> Vec<OpInfo> {
     let complex_ones = || Array::complexes(C64_, &[3], &[(1.0, 0.0); 3]);
     vec![
         on_numbers!(neg, NUMBERS, |x: &Var| -x, |_, x| x[0].map(x[0].dtype, |e| Elem::Int(-1).times(e)))
-            .value((), vec![Array::ints(I32, &[1], &[i32::MIN as i64])], Array::ints(I32, &[1], &[i32::MIN as i64]))
+            .value(
+                (),
+                vec![Array::ints(I32, &[1], &[i32::MIN as i64])],
+                Array::ints(I32, &[1], &[i32::MIN as i64]),
+            )
             .value((), vec![i64s(&[i64::MIN])], i64s(&[i64::MIN]))
             .error((), vec![Array::ints(Bool, &[2], &[1, 0])], &["bool", "f32 | f64 | c32 | c64 | i32 | i64"])
             .done(),
@@ -164,8 +171,12 @@ fn numbers() -> Vec<OpInfo> {
             .value((), vec![i64s(&[i64::MIN, -7])], i64s(&[i64::MIN, 7]))
             // sign(0) = 0, so abs'(0) = 0.
             .closed((), vec![zeros()], ones(), vec![f64s(&[4], &[-1.0, 0.0, 0.0, 1.0])])
-            .closed((), vec![complex_zeros()], f64s(&[3], &[1.0; 3]),
-                vec![Array::complexes(C64_, &[3], &[(0.0, 0.0), (0.6, 0.8), (0.0, -1.0)])])
+            .closed(
+                (),
+                vec![complex_zeros()],
+                f64s(&[3], &[1.0; 3]),
+                vec![Array::complexes(C64_, &[3], &[(0.0, 0.0), (0.6, 0.8), (0.0, -1.0)])],
+            )
             .error((), vec![Array::ints(Bool, &[2], &[1, 0])], &["bool", "i32 | i64"])
             .done(),
         on_numbers!(sign, NUMBERS, Var::sign, |_, x| x[0].map(x[0].dtype, direction))
@@ -174,32 +185,45 @@ fn numbers() -> Vec<OpInfo> {
             .value((), vec![f64s(&[3], &[NAN, -INF, 1e-300])], f64s(&[3], &[NAN, -1.0, 1.0]))
             .closed((), vec![zeros()], ones(), vec![f64s(&[4], &[0.0; 4])])
             // At 3+4i the part of 1 across 0.6+0.8i, over 5: 1 - 0.6 (0.6+0.8i) = 0.64-0.48i.
-            .closed((), vec![complex_zeros()], complex_ones(),
-                vec![Array::complexes(C64_, &[3], &[(0.0, 0.0), (0.128, -0.096), (0.5, 0.0)])])
+            .closed(
+                (),
+                vec![complex_zeros()],
+                complex_ones(),
+                vec![Array::complexes(C64_, &[3], &[(0.0, 0.0), (0.128, -0.096), (0.5, 0.0)])],
+            )
             .error((), vec![Array::ints(Bool, &[2], &[1, 0])], &["bool", "i32 | i64"])
             .done(),
         on_numbers!(conj, EVERY, Var::conj, |_, x| x[0].map(x[0].dtype, |e| match e {
             Elem::Float(z) => Elem::Float(z.conj()),
             e => e,
-        })).done(),
+        }))
+        .done(),
         on_numbers!(real, EVERY, Var::real, |_, x| x[0].map(x[0].dtype.real(), |e| match e {
             Elem::Float(z) => Elem::real(z.re),
             e => e,
-        })).done(),
+        }))
+        .done(),
         on_numbers!(imag, EVERY, Var::imag, |_, x| x[0].map(x[0].dtype.real(), |e| match e {
             Elem::Float(z) => Elem::real(z.im),
             Elem::Int(_) => Elem::Int(0),
-        })).done(),
+        }))
+        .done(),
         op("recip", |_: &(), x: &[Var]| x[0].recip(), |_, x| elementwise(x, |x| 1.0 / x, |z| z.inv()))
-            .each(FLOATS, |o, d| o.sample((), vec![Array::uniform(d, &[3, 2], 1, 0.3, 2.0)])
-                .sample((), vec![Array::uniform(d, &[], 1, 0.3, 2.0)]).sample((), vec![any(d, &[0], 1)]))
+            .each(FLOATS, |o, d| {
+                o.sample((), vec![Array::uniform(d, &[3, 2], 1, 0.3, 2.0)])
+                    .sample((), vec![Array::uniform(d, &[], 1, 0.3, 2.0)])
+                    .sample((), vec![any(d, &[0], 1)])
+            })
             .value((), at(0.0), r(INF))
             .value((), at_c(1e300, 1e300), c(5e-301, -5e-301))
             .symbolic((), &[&["n"]])
             .done(),
         op("complex", |_: &(), x: &[Var]| x[0].complex(), |_, x| x[0].cast(x[0].dtype.complex()))
-            .each(EVERY, |o, d| o.sample((), vec![any(d, &[3, 2], 1)]).sample((), vec![any(d, &[], 2)])
-                .sample((), vec![any(d, &[2, 0], 2)]))
+            .each(EVERY, |o, d| {
+                o.sample((), vec![any(d, &[3, 2], 1)])
+                    .sample((), vec![any(d, &[], 2)])
+                    .sample((), vec![any(d, &[2, 0], 2)])
+            })
             .symbolic((), &[&["n"]])
             .done(),
     ]
