@@ -1,23 +1,27 @@
-//! The tensor renormalization group of Levin and Nave, written once and differentiated.
+//! The tensor renormalization group of Levin and Nave, written once and differentiated in two ways.
 //!
-//! The partition function of the square lattice is a network of one tensor per spin,
+//! The partition function of the square lattice is a network of one tensor per spin, with a leg up, left,
+//! down, right:
 //!
 //! ```text
 //! Z = sum_s exp(beta sum_<ij> s_i s_j),    T[u,l,d,r] = sum_s W[s,u] W[s,l] W[s,d] W[s,r],
 //! ```
 //!
-//! where `W W^T` is the Boltzmann weight of a bond. One step splits T across either diagonal and joins the halves around
-//! a plaquette, which leaves half as many tensors:
+//! where `W W^T` is the Boltzmann weight of a bond. A step splits T across its one diagonal on half of the
+//! sites and across the other on the rest, keeping the largest singular values, and sums over the spins left
+//! inside a plaquette:
 //!
 //! ```text
-//!      u                                                        u'
-//!   l -T- r      T ~ S1[u,l,k] S3[k,d,r]      T'[u',l',d',r']   S3 - S4      l' S2, r' S4 at the corners,
-//!      d         T ~ S2[u,r,k] S4[k,l,d]                        S2 - S1      d' S1
+//!                                     u'          r'
+//! T[u,l,d,r] ~ S1[u,l,k] S3[k,d,r]      S3 -y- S4
+//! T[u,l,d,r] ~ S2[u,r,k] S4[k,l,d]      |x      |z     =  T'[u',l',d',r']
+//!                                       S2 -w- S1
+//!                                     l'          d'
 //! ```
 //!
-//! Everything that a truncation changes later is a function of T' that does not depend on the bases of the new legs.
-//! That is the gauge freedom of [`split`], whose derivatives are therefore right where singular values
-//! are degenerate, as they are here by symmetry.
+//! T' is the tensor of a square lattice of half as many sites, turned by 45 degrees. What becomes of it does
+//! not depend on the bases of its legs: that is the gauge freedom in which [`split`] has derivatives at
+//! degenerate singular values, which symmetry makes the rule here.
 
 use crate::options::Mode;
 use tenferro_ad::prelude::*;
@@ -33,8 +37,8 @@ const TOLERANCE: f64 = 1e-14;
 surfaces! {
     traits PartitionRecorded, PartitionTensor, PartitionTyped;
 
-    /// `(ln Z, T)` at this inverse temperature: ln Z per spin of a periodic lattice of `2^steps` spins, and the last
-    /// tensor, whose extents are the ranks that `limits` have left it.
+    /// `(ln Z, T)` at this inverse temperature: ln Z per spin of a periodic lattice of `2^steps` spins, and
+    /// the last tensor, whose extents are the ranks that `limits` have left it.
     fn ln_z(beta; limits: &Limits, steps: usize) -> [T, T] = partition(beta, limits, steps);
 }
 
@@ -108,10 +112,11 @@ impl Point {
     }
 }
 
-/// Solves the model at the temperatures it is given, with bonds of dimension `chi` at most, after `steps` steps.
+/// Solves the model at a temperature.
 type Solver = Box<dyn FnMut(f64) -> Result<Point>>;
 
-/// A function that solves the model at a temperature, keeping at most `chi` singular values in each of `steps` steps.
+/// A function that solves the model at a temperature by `steps` steps that keep `chi` singular values at
+/// most.
 ///
 /// # Errors
 /// If the program cannot be compiled.
@@ -152,4 +157,101 @@ fn traced(chi: i64, steps: usize) -> Result<Solver> {
         let y = program.run(&mut cpu, &[&Tensor::scalar(1.0 / t), &max_rank, &tolerance])?;
         Ok(Point::new(t, [y[0].item()?, y[1].item()?, y[2].item()?], y[3].shape()))
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exact::T_CRITICAL;
+    use tenferro_linalg::Truncation;
+
+    const MODES: [Mode; 2] = [Mode::Eager, Mode::Traced];
+
+    #[track_caller]
+    fn assert_near(got: Point, [lnz, energy, specific_heat]: [f64; 3], tolerances: [f64; 3], what: &str) {
+        let pairs = [(got.lnz, lnz), (got.energy, energy), (got.specific_heat, specific_heat)];
+        for ((got, expected), tolerance) in pairs.into_iter().zip(tolerances) {
+            let error = ((got - expected) / expected).abs();
+            assert!(error <= tolerance, "{what}: got {got}, expected {expected}, relative error {error:.1e}");
+        }
+    }
+
+    /// ln Z, energy and specific heat per spin of a periodic lattice of 4 x 4 spins, by the sum over its
+    /// states.
+    fn all_states(beta: f64) -> [f64; 3] {
+        let spin = |state: u32, i: usize, j: usize| 1 - 2 * (state >> (i % 4 + 4 * (j % 4)) & 1) as i32;
+        let bonds = |state, i, j| spin(state, i, j) * (spin(state, i + 1, j) + spin(state, i, j + 1));
+        let energy = |state| -(0..16).map(|k| bonds(state, k % 4, k / 4)).sum::<i32>();
+        let [z, e, e2] = (0..1 << 16).map(energy).fold([0.0; 3], |[z, e, e2], energy| {
+            let (energy, weight) = (f64::from(energy), (-beta * f64::from(energy)).exp());
+            [z + weight, e + energy * weight, e2 + energy * energy * weight]
+        });
+        let (mean, square) = (e / z, e2 / z);
+        [z.ln() / 16.0, mean / 16.0, beta * beta * (square - mean * mean) / 16.0]
+    }
+
+    #[test]
+    fn four_steps_sum_over_all_states_of_sixteen_spins() {
+        for mode in MODES {
+            let mut solve = solver(mode, 16, 4).unwrap();
+            for t in [1.6, T_CRITICAL, 3.2] {
+                assert_near(
+                    solve(t).unwrap(),
+                    all_states(1.0 / t),
+                    [1e-13, 1e-12, 1e-10],
+                    &format!("{mode:?} {t}"),
+                );
+            }
+        }
+    }
+
+    /// Values of another implementation (NumPy, forward jets of second order).
+    #[test]
+    fn truncated_values_and_derivatives_are_those_of_another_implementation() {
+        let rows: [(usize, usize, f64, [f64; 3]); 9] = [
+            (4, 10, 2.0, [1.026202569023905, -1.75073491471593, 0.700851163075]),
+            (4, 10, T_CRITICAL, [0.929775318897294, -1.41973889627134, 2.182063982280]),
+            (4, 10, 3.0, [0.815865671826215, -0.81703292575806, 0.401130564000]),
+            (8, 10, 2.0, [1.026466096325213, -1.74566916115324, 0.723986063228]),
+            (8, 10, T_CRITICAL, [0.930279305722096, -1.43552350144137, 1.845208483976]),
+            (8, 10, 3.0, [0.815870353002849, -0.81705266200807, 0.400896419846]),
+            (8, 30, 2.0, [1.02578919542406, -1.74566916201200, 0.723986005166]),
+            (8, 30, T_CRITICAL, [0.929631118581198, -1.42633828356376, 2.397074544358]),
+            (8, 30, 3.0, [0.815870358783122, -0.81705292143667, 0.400897365850]),
+        ];
+        for mode in MODES {
+            for (chi, steps, t, expected) in rows {
+                let point = solver(mode, chi, steps).unwrap()(t).unwrap();
+                assert_near(point, expected, [1e-12, 1e-9, 1e-7], &format!("{mode:?} {chi} {steps} {t}"));
+                assert_eq!(point.rank, chi);
+            }
+        }
+    }
+
+    #[test]
+    fn a_program_is_compiled_for_no_temperature_and_no_rank() {
+        let mut solve = solver(Mode::Traced, 8, 10).unwrap();
+        for t in [2.0, 3.0, 2.0] {
+            assert_eq!(solve(t).unwrap(), solver(Mode::Traced, 8, 10).unwrap()(t).unwrap());
+        }
+    }
+
+    #[test]
+    fn the_direct_tier_gives_the_value() {
+        let limits = Truncation { max_rank: Some(8), rel: TOLERANCE, ..Truncation::default() }.into();
+        let (ln_z, last) = Tensor::scalar(0.5).ln_z(&limits, 10, &mut CpuBackend::new()).unwrap();
+        let point = solver(Mode::Eager, 8, 10).unwrap()(2.0).unwrap();
+        assert_eq!(ln_z.item::<f64>().unwrap(), point.lnz);
+        assert_eq!(last.shape(), [8; 4]);
+    }
+
+    #[test]
+    fn a_temperature_that_is_no_number_is_an_error() {
+        for mode in MODES {
+            for t in [f64::NAN, 0.0, 1e-3] {
+                let error = solver(mode, 4, 4).unwrap()(t).unwrap_err().to_string();
+                assert!(error.starts_with("svd: matrix: got element"), "{mode:?} {t}: {error}");
+            }
+        }
+    }
 }

@@ -18,8 +18,10 @@ fn main() -> tenferro_runtime::Result<()> {
 
     // The same on a borrowed view, which is not copied, in a session of the backend.
     let factors = cpu.with_backend_session(|session| {
-        with_cpu_exec_session(session, |exec| exec.svd_read(TensorRead::from_view(TensorView::F64(gram.as_view()))))
-            .expect("a session of a CpuBackend has a CPU execution session")
+        with_cpu_exec_session(session, |exec| {
+            exec.svd_read(TensorRead::from_view(TensorView::F64(gram.as_view())))
+        })
+        .expect("a session of a CpuBackend has a CPU execution session")
     })?;
     assert_eq!(factors.iter().map(Tensor::shape).collect::<Vec<_>>(), [&[2, 2][..], &[2], &[2, 2]]);
     assert_close(factors[1].as_slice::<f64>()?, &[40.0, 10.0]);

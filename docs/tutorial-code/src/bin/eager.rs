@@ -19,7 +19,7 @@ fn main() -> Result<()> {
         squares.backward()?;
         let gradient = x.grad().expect("the loss depends on x");
         loss = squares.item()?;
-        x = (&x.detach() - &(&gradient * 0.2)?)?.requires_grad()?;
+        x = (&x.detach() - &(&gradient * 0.15)?)?.requires_grad()?;
     }
     assert!(loss < 1e-24, "the loss is {loss}");
     let solution = a.solve(&b)?;
