@@ -15,7 +15,7 @@ use tenferro_runtime::{EagerRuntime, EagerTensor, Result, tier::Recorded};
 /// let x = runtime.from_vec_col_major([3], vec![1.0, 2.0, 3.0])?.requires_grad()?;
 /// (&x * &x)?.reduce_sum(None)?.backward()?;
 /// assert_eq!(x.grad().unwrap().to_tensor()?.as_slice::<f64>()?, [2.0, 4.0, 6.0]);
-/// # tenferro_runtime::Result::Ok(())
+/// # Ok::<(), tenferro_runtime::Error>(())
 /// ```
 pub trait EagerTensorAdExt: Sized {
     /// Adds the gradient of this real scalar to every leaf it depends on.
@@ -114,7 +114,7 @@ fn within<R>(x: &EagerTensor, f: impl FnOnce() -> R) -> R {
 /// assert_eq!(runtime.grad(cubes, &x)?.to_tensor()?.as_slice::<f64>()?, [3.0, 12.0]);
 /// assert_eq!(runtime.jvp(cubes, &x, &v)?.1.item::<f64>()?, -9.0);
 /// assert_eq!(runtime.hvp(cubes, &x, &v)?.to_tensor()?.as_slice::<f64>()?, [6.0, -12.0]);
-/// # tenferro_runtime::Result::Ok(())
+/// # Ok::<(), tenferro_runtime::Error>(())
 /// ```
 pub trait EagerRuntimeAdExt {
     /// The gradient of the real scalar `f(x)`.

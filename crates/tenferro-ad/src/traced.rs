@@ -19,7 +19,7 @@ use tenferro_runtime::{Error, Result, TracedTensor, tier::Recorded};
 /// let out = program.run(&mut CpuBackend::new(), &[&x, &v])?;
 /// assert_eq!(out[0].as_slice::<f64>()?, [3.0, 12.0]);
 /// assert_eq!(out[1].as_slice::<f64>()?, [6.0, -12.0]);
-/// # tenferro_runtime::Result::Ok(())
+/// # Ok::<(), tenferro_runtime::Error>(())
 /// ```
 pub trait TracedTensorAdExt: Sized {
     /// The gradient of this real scalar.

@@ -32,7 +32,7 @@ pub use kernels::{Kernel, KernelFn, KernelTable, Kernels};
 pub use op::{Arg, Op, Outs, Primitive, Real, Saves, Tangent};
 pub use surface::{align, align_batch, broadcast_all, broadcast_shape, broadcast_to};
 pub use tape::{Node, leaf, no_grad};
-pub use var::{Call, Now, Source, Var, apply, apply_n, apply1, constant, input, reachable};
+pub use var::{Call, Now, Source, Var, apply, apply_n, apply1, constant, input, program, reachable};
 
 /// Operations on lists of values and tensors made of their positions.
 pub mod build {

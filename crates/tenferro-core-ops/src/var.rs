@@ -299,8 +299,18 @@ fn hash_value(v: &Value, h: &mut Digest) {
     }
 }
 
-/// The calls reachable from `outputs`, and those that decide their extents, oldest first.
+/// The calls that `outputs` are computed from, oldest first.
 pub fn reachable<'a>(outputs: impl IntoIterator<Item = &'a Var>) -> Vec<Arc<Call>> {
+    collect(outputs, false)
+}
+
+/// The calls that `outputs` are computed from and those that decide their extents, oldest first: what a program
+/// has to run.
+pub fn program<'a>(outputs: impl IntoIterator<Item = &'a Var>) -> Vec<Arc<Call>> {
+    collect(outputs, true)
+}
+
+fn collect<'a>(outputs: impl IntoIterator<Item = &'a Var>, deciders: bool) -> Vec<Arc<Call>> {
     let mut seen = std::collections::HashSet::new();
     let mut stack: Vec<Var> = outputs.into_iter().cloned().collect();
     let mut calls = vec![];
@@ -309,7 +319,9 @@ pub fn reachable<'a>(outputs: impl IntoIterator<Item = &'a Var>) -> Vec<Arc<Call
             && seen.insert(c.id)
         {
             stack.extend(c.x.iter().filter(|v| matches!(v, Var::Later(..))).cloned());
-            stack.extend(c.deciders.iter().map(|c| Var::Later(c.clone(), 0)));
+            if deciders {
+                stack.extend(c.deciders.iter().map(|c| Var::Later(c.clone(), 0)));
+            }
             calls.push(c);
         }
     }

@@ -93,7 +93,7 @@ impl CpuBackend {
     /// let x = Tensor::from_vec_col_major([2], vec![1.0, -1.0])?;
     /// let error = x.log(&mut cpu).unwrap_err();
     /// assert_eq!(error.op(), "log");
-    /// # tenferro_tensor::Result::Ok(())
+    /// # Ok::<(), tenferro_tensor::Error>(())
     /// ```
     pub fn set_nan_check(&self, on: bool) {
         self.0.nan_check.store(on, Ordering::Relaxed);

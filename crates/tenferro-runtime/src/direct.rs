@@ -24,7 +24,7 @@ fn one(target: &mut (impl Target + ?Sized), f: impl FnOnce() -> Var) -> Result<T
 /// let outer = Out::Accumulate { alpha: 2.0, beta: 1.0, view: y.as_view_mut()? };
 /// execute(&DotGeneral::default(), &[(&x).into(), (&x).into()], outer, &mut cpu)?;
 /// assert_eq!(y.as_slice::<f64>()?, [3.0, 5.0, 5.0, 9.0]);
-/// # tenferro_tensor::Result::Ok(())
+/// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
 ///
 /// # Errors

@@ -99,7 +99,7 @@ impl std::fmt::Debug for EagerRuntime {
 /// let x = runtime.from_vec_col_major([2, 2], vec![1.0, 2.0, 3.0, 4.0])?;
 /// let y = x.transpose(&[1, 0])?.matmul(&x)?;
 /// assert_eq!(y.to_tensor()?.as_slice::<f64>()?, [5.0, 11.0, 11.0, 25.0]);
-/// # tenferro_tensor::Result::Ok(())
+/// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct EagerTensor {

@@ -25,7 +25,7 @@
 /// assert_eq!(x.square(&mut cpu)?.as_slice::<f64>()?, [4.0, 9.0]);
 /// let runtime = EagerRuntime::new(&cpu);
 /// assert_eq!(runtime.tensor(x)?.square()?.to_tensor()?.as_slice::<f64>()?, [4.0, 9.0]);
-/// # tenferro_tensor::Result::Ok(())
+/// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
 #[macro_export]
 macro_rules! surfaces {

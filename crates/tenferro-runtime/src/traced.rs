@@ -21,7 +21,7 @@ use tenferro_tensor::{DType, Error, Result, Scalar, Shape, Tensor, Value};
 ///     let x = Tensor::from_vec_col_major([n], vec![2.0; n])?;
 ///     assert_eq!(program.run(&mut cpu, &[&x])?[0].item::<f64>()?, 4.0 * n as f64);
 /// }
-/// # tenferro_tensor::Result::Ok(())
+/// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct TracedTensor(Var);

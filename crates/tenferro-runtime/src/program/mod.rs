@@ -31,7 +31,7 @@ use std::{
     sync::Arc,
 };
 use tenferro_core_ops::{
-    Atom, Aval, Backend, Digest, Dim, Source as Traced, Target, Var, reachable, with_backend,
+    Atom, Aval, Backend, Digest, Dim, Source as Traced, Target, Var, program, with_backend,
 };
 use tenferro_tensor::{Error, Result, Tensor};
 
@@ -85,7 +85,7 @@ impl Program {
                 return Err(Error::argument("compile", what, "a placeholder again", "distinct placeholders"));
             }
         }
-        b.import(&reachable(outputs), &mut placed)?;
+        b.import(&program(outputs), &mut placed)?;
         let refs = outputs.iter().map(|v| b.place(v, &placed)).collect::<Result<Vec<_>>>()?;
         let graph = b.finish(refs);
         check_extents(&graph)?;
@@ -104,7 +104,7 @@ impl Program {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn from_outputs(outputs: &[Var]) -> Result<Program> {
-        let calls = reachable(outputs);
+        let calls = program(outputs);
         let inputs: Vec<Var> = (calls.into_iter())
             .filter(|c| matches!(c.source(), Traced::Input))
             .map(|c| Var::Later(c, 0))
