@@ -9,12 +9,25 @@ use tenferro_tensor::{DType, Result};
 pub type Extents<D = usize> = SmallVec<[D; 6]>;
 
 /// An abstract value. `D` is `usize` when running and [`Dim`] while tracing.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(PartialEq, Eq, Hash, Debug)]
 pub struct Aval<D = usize> {
     /// Element type.
     pub dtype: DType,
     /// Extents, leftmost axis fastest in memory.
     pub shape: Extents<D>,
+}
+
+/// Whether two shapes are equal; for few axes faster than comparing slices, which calls the C library.
+#[inline]
+pub(crate) fn same_shape(a: &[usize], b: &[usize]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(m, n)| m == n)
+}
+
+impl<D: Extent> Clone for Aval<D> {
+    #[inline]
+    fn clone(&self) -> Self {
+        self.with_dtype(self.dtype)
+    }
 }
 
 impl<D: Extent> Aval<D> {
@@ -30,7 +43,7 @@ impl<D: Extent> Aval<D> {
 
     /// The same shape with another dtype.
     pub fn with_dtype(&self, dtype: DType) -> Self {
-        Aval { dtype, shape: self.shape.clone() }
+        Aval { dtype, shape: D::copy(&self.shape) }
     }
 }
 

@@ -11,40 +11,37 @@ use std::{
     ptr::NonNull,
     sync::{Arc, OnceLock},
 };
-use tenferro_tensor::{DType, Placement, Result, Tensor, TensorRead, TensorViewMut};
+use tenferro_tensor::{DType, Placement, Result, Tensor, TensorRead, TensorRef, TensorViewMut};
 
 /// An input of a kernel.
 #[derive(Debug)]
 pub enum Operand<'a> {
     /// To be read.
-    Read(TensorRead<'a>),
+    Read(TensorRef<'a>),
     /// A compact operand that nobody reads again: its buffer may be taken for the output.
     Own(Tensor),
 }
 
 impl Operand<'_> {
     /// The operand as something to read.
-    pub fn read(&self) -> TensorRead<'_> {
+    #[inline]
+    pub fn read(&self) -> TensorRef<'_> {
         match self {
-            Operand::Read(r) => r.clone(),
-            Operand::Own(t) => TensorRead::Tensor(t),
+            Operand::Read(r) => *r,
+            Operand::Own(t) => TensorRef::from(t),
         }
     }
 
     /// Element type.
+    #[inline]
     pub fn dtype(&self) -> DType {
-        match self {
-            Operand::Read(r) => r.dtype(),
-            Operand::Own(t) => t.dtype(),
-        }
+        self.read().dtype()
     }
 
     /// Extents.
+    #[inline]
     pub fn shape(&self) -> &[usize] {
-        match self {
-            Operand::Read(r) => r.shape(),
-            Operand::Own(t) => t.shape(),
-        }
+        self.read().shape()
     }
 
     /// The tensor of an operand that nobody reads again; an empty one is left in its place.
@@ -55,26 +52,22 @@ impl Operand<'_> {
         }
         let empty =
             EMPTY.get_or_init(|| Tensor::zeros(DType::Bool, &[0usize][..]).expect("no elements to allocate"));
-        match std::mem::replace(self, Operand::Read(TensorRead::Tensor(empty))) {
+        match std::mem::replace(self, Operand::Read(empty.into())) {
             Operand::Own(t) => Some(t),
             Operand::Read(_) => None,
         }
     }
 
     /// Whether the data are in host memory.
+    #[inline]
     pub fn is_host(&self) -> bool {
-        match self {
-            Operand::Read(r) => r.is_host(),
-            Operand::Own(t) => t.is_host(),
-        }
+        self.read().is_host()
     }
 
     /// Where the data are.
+    #[inline]
     pub fn placement(&self) -> &Placement {
-        match self {
-            Operand::Read(r) => r.placement(),
-            Operand::Own(t) => t.placement(),
-        }
+        self.read().placement()
     }
 }
 
@@ -157,7 +150,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// If `x` is placed elsewhere: nothing is transferred implicitly.
     pub fn to_contiguous_read(&mut self, x: TensorRead<'_>) -> Result<Tensor> {
-        crate::execute::contiguous(self.0, x)
+        crate::execute::contiguous(self.0, (&x).into())
     }
 }
 

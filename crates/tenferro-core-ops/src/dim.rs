@@ -7,6 +7,7 @@
 //! `Lit`), so extents that are equal as polynomials compare equal.
 
 use crate::{
+    aval::Extents,
     aval::Aval,
     op::{Op, Outs},
 };
@@ -215,6 +216,10 @@ pub struct Fresh(pub(crate) u128);
 pub trait Extent: Clone + PartialEq + fmt::Debug + fmt::Display + Sized + 'static {
     /// The extent `n`.
     fn lit(n: usize) -> Self;
+    /// A copy of several.
+    fn copy(extents: &[Self]) -> Extents<Self> {
+        extents.iter().cloned().collect()
+    }
     /// `d` in this representation; an error if it is symbolic and `Self` is not.
     fn of(d: &Dim) -> Result<Self>;
     /// This extent as a [`Dim`].
@@ -245,6 +250,10 @@ pub trait Extent: Clone + PartialEq + fmt::Debug + fmt::Display + Sized + 'stati
 impl Extent for usize {
     fn lit(n: usize) -> Self {
         n
+    }
+    #[inline]
+    fn copy(extents: &[Self]) -> Extents<Self> {
+        Extents::from_slice(extents)
     }
     fn of(d: &Dim) -> Result<Self> {
         d.as_lit()

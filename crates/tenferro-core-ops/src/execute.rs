@@ -1,16 +1,17 @@
 //! Running one operation on present values: shape rule, then a view, a kernel, or the decomposition.
 
 use crate::{
-    aval::Aval,
+    aval::{Aval, same_shape},
     backend::{Backend, Operand, Out, with_backend},
     op::{Op, Outs},
     ops::Copy,
     var::{Now, Var},
 };
 use smallvec::{SmallVec, smallvec};
-use tenferro_tensor::{Error, Result, Tensor, TensorRead, Value};
+use tenferro_tensor::{Error, Result, Tensor, TensorRef, Value};
 
 /// Dtype and extents of a present value.
+#[inline]
 pub fn aval_of(v: &Value) -> Aval {
     Aval { dtype: v.dtype(), shape: SmallVec::from_slice(v.shape()) }
 }
@@ -27,33 +28,40 @@ pub fn execute(backend: &dyn Backend, op: &dyn Op, x: &[&Value]) -> Result<Outs<
     }
     let dtype = x.first().map_or(y[0].dtype, |v| v.dtype());
     let Some(kernel) = backend.kernel(op, dtype) else { return decomposed(backend, op, x, dtype) };
-    let mut results =
-        with_operands(x, |operands| backend.run(&kernel, op, operands, &y, &mut Out::New))?.into_iter();
-    Ok(match (results.next(), results.len()) {
-        (Some(only), 0) => smallvec![Value::new(only)],
-        (first, _) => first.into_iter().chain(results).map(Value::new).collect(),
+    let mut results = with_operands(x, |operands| backend.run(&kernel, op, operands, &y, &mut Out::New))?;
+    Ok(match results.pop() {
+        Some(only) if results.is_empty() => Outs::from_buf([Value::new(only)]),
+        last => results.into_iter().chain(last).map(Value::new).collect(),
     })
 }
 
 /// The shape rule on present values. Elementwise operations on operands alike, which small programs are full
 /// of, describe the operand only once.
+#[inline]
 fn infer(op: &dyn Op, x: &[&Value]) -> Result<Outs<Aval>> {
-    if let (true, [first, rest @ ..]) = (op.is_elementwise() && x.len() <= 3, x)
-        && rest.iter().all(|v| v.dtype() == first.dtype() && v.shape() == first.shape())
+    if let (true, [first, rest @ ..]) = (x.len() <= 3 && op.is_elementwise(), x)
+        && rest.iter().all(|v| v.dtype() == first.dtype() && same_shape(v.shape(), first.shape()))
     {
         let a = aval_of(first);
         return op.infer_now(&[&a, &a, &a][..x.len()]);
     }
-    let avals: SmallVec<[Aval; 3]> = x.iter().map(|v| aval_of(v)).collect();
-    op.infer_now(&avals.iter().collect::<SmallVec<[&Aval; 3]>>())
+    match x {
+        [a] => op.infer_now(&[&aval_of(a)]),
+        [a, b] => op.infer_now(&[&aval_of(a), &aval_of(b)]),
+        x => {
+            let avals: SmallVec<[Aval; 3]> = x.iter().map(|v| aval_of(v)).collect();
+            op.infer_now(&avals.iter().collect::<SmallVec<[&Aval; 3]>>())
+        }
+    }
 }
 
-/// `f` of the values as operands to be read, built where they stay: they are large to move.
+/// `f` of the values as operands to be read.
+#[inline]
 fn with_operands<R>(x: &[&Value], f: impl FnOnce(&mut [Operand<'_>]) -> R) -> R {
     match x {
-        [a] => f(&mut [Operand::Read(a.read())]),
-        [a, b] => f(&mut [Operand::Read(a.read()), Operand::Read(b.read())]),
-        x => f(&mut x.iter().map(|v| Operand::Read(v.read())).collect::<SmallVec<[Operand<'_>; 3]>>()),
+        [a] => f(&mut [Operand::Read(a.by_ref())]),
+        [a, b] => f(&mut [Operand::Read(a.by_ref()), Operand::Read(b.by_ref())]),
+        x => f(&mut x.iter().map(|v| Operand::Read(v.by_ref())).collect::<SmallVec<[Operand<'_>; 4]>>()),
     }
 }
 
@@ -90,7 +98,7 @@ pub fn execute_into(
                 backend.run(
                     &copy,
                     &Copy,
-                    &mut [Operand::Read(r.read())],
+                    &mut [Operand::Read(r.by_ref())],
                     std::slice::from_ref(a),
                     &mut one,
                 )?;
@@ -101,7 +109,7 @@ pub fn execute_into(
                 tensors.extend(backend.run(
                     &copy,
                     &Copy,
-                    &mut [Operand::Read(r.read())],
+                    &mut [Operand::Read(r.by_ref())],
                     std::slice::from_ref(a),
                     out,
                 )?);
@@ -142,7 +150,7 @@ pub fn view(backend: &dyn Backend, op: &dyn Op, x: &Value, y: &Aval) -> Result<V
     if let Some(layout) = op.view(&x.layout(), y) {
         return Ok(x.with_layout(layout));
     }
-    let x = Value::new(contiguous(backend, x.read())?);
+    let x = Value::new(contiguous(backend, x.by_ref())?);
     let layout = op.view(&x.layout(), y).expect("a view operation accepts a contiguous operand");
     Ok(x.with_layout(layout))
 }
@@ -151,7 +159,7 @@ pub fn view(backend: &dyn Backend, op: &dyn Op, x: &Value, y: &Aval) -> Result<V
 ///
 /// # Errors
 /// If `x` is not placed on `backend`.
-pub fn contiguous(backend: &dyn Backend, x: TensorRead<'_>) -> Result<Tensor> {
+pub fn contiguous(backend: &dyn Backend, x: TensorRef<'_>) -> Result<Tensor> {
     let y = Aval { dtype: x.dtype(), shape: SmallVec::from_slice(x.shape()) };
     let kernel = backend
         .kernel(&Copy, x.dtype())
@@ -167,7 +175,7 @@ pub fn contiguous(backend: &dyn Backend, x: TensorRead<'_>) -> Result<Tensor> {
 pub fn into_tensor(backend: &dyn Backend, v: Value) -> Result<Tensor> {
     match v.try_into_unique() {
         Ok(t) => Ok(t),
-        Err(v) => contiguous(backend, v.read()),
+        Err(v) => contiguous(backend, v.by_ref()),
     }
 }
 

@@ -8,12 +8,15 @@ use crate::{
     backend::{Backend, Operand, Out},
     op::{Op, Outs, Primitive},
 };
-use arc_swap::ArcSwap;
 use std::{
     any::{Any, TypeId},
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
-    sync::Arc,
+    ptr::NonNull,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicPtr, Ordering},
+    },
 };
 use tenferro_tensor::{DType, Result, Tensor};
 
@@ -21,16 +24,33 @@ use tenferro_tensor::{DType, Result, Tensor};
 /// [`Primitive::infer`] gave for the outputs, and where they go.
 pub type KernelFn<B, P> = fn(&P, &B, &mut [Operand<'_>], &[Aval], &mut Out<'_>) -> Result<Outs<Tensor>>;
 
-type Erased = dyn Fn(&dyn Op, &dyn Any, &mut [Operand<'_>], &[Aval], &mut Out<'_>) -> Result<Outs<Tensor>>
-    + Send
-    + Sync;
+/// A shortcut for an elementwise operation on whole tensors of one dtype and shape, which its result has, too:
+/// without shape rule, placement check and destinations. `None` leaves the call to the kernel.
+pub type Alike = fn(&dyn Op, &dyn Any, &[&Tensor]) -> Option<Result<Tensor>>;
 
-/// A kernel without its types.
-#[derive(Clone)]
-pub struct Kernel(Arc<Erased>);
+/// A kernel without its types: two function pointers, the second of which knows the type of the first.
+#[derive(Clone, Copy)]
+pub struct Kernel {
+    kernel: fn(),
+    call: unsafe fn(fn(), &dyn Op, &dyn Any, &mut [Operand<'_>], &[Aval], &mut Out<'_>) -> Result<Outs<Tensor>>,
+    alike: Option<Alike>,
+}
 
 impl Kernel {
+    fn new<B: Backend, P: Primitive>(kernel: KernelFn<B, P>) -> Kernel {
+        // SAFETY: function pointers are of one size, and `called` turns this one back before calling it.
+        let kernel = unsafe { std::mem::transmute::<KernelFn<B, P>, fn()>(kernel) };
+        Kernel { kernel, call: called::<B, P>, alike: None }
+    }
+
+    /// The shortcut, if the kernel has one.
+    #[inline]
+    pub fn alike(&self) -> Option<Alike> {
+        self.alike
+    }
+
     /// Call the kernel. `op` and `backend` are of the types it was listed for.
+    #[inline]
     pub fn call(
         &self,
         op: &dyn Op,
@@ -39,14 +59,37 @@ impl Kernel {
         y: &[Aval],
         out: &mut Out<'_>,
     ) -> Result<Outs<Tensor>> {
-        (self.0)(op, backend, x, y, out)
+        // SAFETY: `new` put the two pointers together.
+        unsafe { (self.call)(self.kernel, op, backend, x, y, out) }
     }
 }
 
-#[derive(Clone)]
+/// # Safety
+/// `kernel` is a `KernelFn<B, P>`.
+unsafe fn called<B: Backend, P: Primitive>(
+    kernel: fn(),
+    op: &dyn Op,
+    backend: &dyn Any,
+    x: &mut [Operand<'_>],
+    y: &[Aval],
+    out: &mut Out<'_>,
+) -> Result<Outs<Tensor>> {
+    // SAFETY: the caller's.
+    let kernel = unsafe { std::mem::transmute::<fn(), KernelFn<B, P>>(kernel) };
+    let op = op.as_any().downcast_ref().expect("the row was found by the type of the operation");
+    let backend = backend.downcast_ref().expect("the table belongs to this type of backend");
+    kernel(op, backend, x, y, out)
+}
+
+/// A kernel and the set of dtypes it is for, one bit each.
+#[derive(Clone, Copy)]
 struct Row {
     kernel: Kernel,
-    dtypes: &'static [DType],
+    dtypes: u32,
+}
+
+fn bit(dtype: DType) -> u32 {
+    1 << dtype as u32
 }
 
 /// Hash of a `TypeId`, which is already a hash.
@@ -84,74 +127,125 @@ impl dyn Kernels + '_ {
         kernel: KernelFn<B, P>,
     ) -> &mut Self {
         if self.backend() == TypeId::of::<B>() {
-            let erased =
-                move |op: &dyn Op, b: &dyn Any, x: &mut [Operand<'_>], y: &[Aval], out: &mut Out<'_>| {
-                    let op =
-                        op.as_any().downcast_ref().expect("the row was found by the type of the operation");
-                    let b = b.downcast_ref().expect("the table belongs to this type of backend");
-                    kernel(op, b, x, y, out)
-                };
-            self.insert(TypeId::of::<P>(), Kernel(Arc::new(erased)), dtypes);
+            self.insert(TypeId::of::<P>(), Kernel::new(kernel), dtypes);
+        }
+        self
+    }
+
+    /// As [`on`](#method.on), for an elementwise operation with a shortcut.
+    pub fn on_alike<B: Backend, P: Primitive>(
+        &mut self,
+        dtypes: &'static [DType],
+        kernel: KernelFn<B, P>,
+        alike: Alike,
+    ) -> &mut Self {
+        if self.backend() == TypeId::of::<B>() {
+            let kernel = Kernel { alike: Some(alike), ..Kernel::new(kernel) };
+            self.insert(TypeId::of::<P>(), kernel, dtypes);
         }
         self
     }
 }
 
-struct Rows {
+type Rows = ById<Option<Row>>;
+
+struct Filling {
     backend: TypeId,
-    rows: ById<Option<Row>>,
+    rows: Rows,
 }
-impl Kernels for Rows {
+impl Kernels for Filling {
     fn backend(&self) -> TypeId {
         self.backend
     }
     fn insert(&mut self, op: TypeId, kernel: Kernel, dtypes: &'static [DType]) {
+        let dtypes = dtypes.iter().fold(0, |set, &d| set | bit(d));
         self.rows.insert(op, Some(Row { kernel, dtypes }));
     }
 }
 
-/// The kernels of one backend, read without locking and replaced as a whole when a row is added.
+/// The kernels of one backend, looked up with one atomic load and replaced as a whole when a row is added.
+///
+/// Invariant: `current` points into a box of `all`. Every map that ever was current is kept, for a reader may
+/// still be looking; there is one for each first use of an operation, or replacement.
 pub struct KernelTable {
     backend: TypeId,
-    rows: ArcSwap<ById<Option<Row>>>,
+    current: AtomicPtr<Rows>,
+    all: Mutex<Vec<NonNull<Rows>>>,
 }
+
+// SAFETY: the maps are owned by the table and only read until it is dropped; rows are `Send` and `Sync`.
+unsafe impl Send for KernelTable {}
+// SAFETY: as above.
+unsafe impl Sync for KernelTable {}
 
 impl KernelTable {
     /// A table for backend `B` with the rows that `fill` lists.
-    pub fn new<B: Backend>(fill: impl FnOnce(&mut dyn Kernels)) -> Self {
-        let mut rows = Rows { backend: TypeId::of::<B>(), rows: ById::default() };
-        fill(&mut rows);
-        KernelTable { backend: rows.backend, rows: ArcSwap::from_pointee(rows.rows) }
+    pub fn new<B: Backend>(fill: impl Fn(&mut dyn Kernels)) -> Self {
+        let current = AtomicPtr::new(std::ptr::null_mut());
+        let table = KernelTable { backend: TypeId::of::<B>(), current, all: Mutex::default() };
+        table.update(|filling| fill(filling));
+        table
     }
 
     /// The kernel of `op` for operands of `dtype`.
+    #[inline]
     pub fn get(&self, op: &dyn Op, dtype: DType) -> Option<Kernel> {
         let id = op.as_any().type_id();
-        let rows = self.rows.load();
-        let row = match rows.get(&id) {
-            Some(row) => row.clone(),
+        let row = match self.rows().get(&id) {
+            Some(row) => *row,
             None => self.install(id, op),
         };
-        row.filter(|r| r.dtypes.contains(&dtype)).map(|r| r.kernel)
+        row.filter(|r| r.dtypes & bit(dtype) != 0).map(|r| r.kernel)
+    }
+
+    #[inline]
+    fn rows(&self) -> &Rows {
+        // SAFETY: the current map is never null after `new`, and lives as long as the table.
+        unsafe { &*self.current.load(Ordering::Acquire) }
+    }
+
+    fn maps(&self) -> MutexGuard<'_, Vec<NonNull<Rows>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the current map one with what `fill` adds, which runs again if another thread came first.
+    fn update(&self, fill: impl Fn(&mut Filling)) {
+        loop {
+            let old = self.current.load(Ordering::Acquire);
+            // SAFETY: as in `rows`; null only in `new`.
+            let rows = unsafe { old.as_ref() }.cloned().unwrap_or_default();
+            let mut filling = Filling { backend: self.backend, rows };
+            fill(&mut filling);
+            let mut maps = self.maps();
+            if self.current.load(Ordering::Relaxed) == old {
+                let map = NonNull::from(Box::leak(Box::new(filling.rows)));
+                maps.push(map);
+                self.current.store(map.as_ptr(), Ordering::Release);
+                return;
+            }
+        }
     }
 
     #[cold]
     fn install(&self, id: TypeId, op: &dyn Op) -> Option<Row> {
-        self.rows.rcu(|old| {
-            let mut rows = Rows { backend: self.backend, rows: (**old).clone() };
-            rows.rows.insert(id, None);
-            op.install(&mut rows);
-            rows.rows
+        self.update(|filling| {
+            filling.rows.insert(id, None);
+            op.install(filling);
         });
-        self.rows.load().get(&id).cloned().flatten()
+        self.rows().get(&id).copied().flatten()
     }
 
     /// Replace rows: what `fill` lists wins over what was there.
     pub fn replace(&self, fill: impl Fn(&mut dyn Kernels)) {
-        self.rows.rcu(|old| {
-            let mut rows = Rows { backend: self.backend, rows: (**old).clone() };
-            fill(&mut rows);
-            rows.rows
-        });
+        self.update(|filling| fill(filling));
+    }
+}
+
+impl Drop for KernelTable {
+    fn drop(&mut self) {
+        for map in self.maps().drain(..) {
+            // SAFETY: `update` leaked it from a box, and nobody looks any more.
+            drop(unsafe { Box::from_raw(map.as_ptr()) });
+        }
     }
 }

@@ -28,11 +28,13 @@ pub use digest::Digest;
 pub use dim::{Atom, Dim, Env, Extent, Fresh};
 pub use element::{Element, Number, Ordered};
 pub use execute::{aval_of, contiguous, execute, execute_into, into_tensor, view};
-pub use kernels::{Kernel, KernelFn, KernelTable, Kernels};
+pub use kernels::{Alike, Kernel, KernelFn, KernelTable, Kernels};
 pub use op::{Arg, Op, Outs, Primitive, Real, Saves, Tangent};
 pub use surface::{align, align_batch, broadcast_all, broadcast_shape, broadcast_to};
 pub use tape::{Node, leaf, no_grad};
-pub use var::{Call, Now, Source, Var, apply, apply_n, apply1, constant, input, program, reachable};
+pub use var::{
+    Call, Now, Source, Var, apply, apply_n, apply1, constant, hash_value, input, program, reachable,
+};
 
 /// Operations on lists of values and tensors made of their positions.
 pub mod build {

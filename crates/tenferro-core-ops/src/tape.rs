@@ -11,7 +11,7 @@ use std::{
     cell::Cell,
     sync::{Arc, Mutex},
 };
-use tenferro_tensor::{Result, Value};
+use tenferro_tensor::{DType, Result, Shape, Value};
 
 /// One operation that ran, with what its reverse rule reads, or a leaf that collects a gradient.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ type Output = Kept;
 #[derive(Debug)]
 enum Kept {
     Value(Value),
-    Shape(Aval<Dim>),
+    Shape(DType, Shape),
 }
 
 thread_local! {
@@ -76,28 +76,27 @@ pub fn leaf(value: Value) -> Var {
     Var::Now(Now::with_node(value, node, 0))
 }
 
-pub(crate) fn record(op: &dyn Op, x: &[&Var], y: Outs<Value>) -> Outs<Var> {
+pub(crate) fn record(op: &dyn Op, x: &[&Now], y: Outs<Value>) -> Outs<Var> {
     let saves = op.saves();
     let keep = |v: &Value, save: bool| {
-        if save { Kept::Value(v.clone()) } else { Kept::Shape(crate::execute::aval_of(v).symbolic()) }
+        if save { Kept::Value(v.clone()) } else { Kept::Shape(v.dtype(), v.shape().into()) }
     };
-    let x = x
-        .iter()
-        .map(|v| match v {
-            Var::Now(n) => Input { kept: keep(n.value(), saves.inputs), node: n.node().cloned() },
-            v => Input { kept: Kept::Shape(v.aval()), node: None },
-        })
-        .collect();
-    let kept = y.iter().map(|v| keep(v, saves.outputs)).collect();
-    let node = Arc::new(Node { id: next_id(), kind: Kind::Call(Record { op: op.share(), x, y: kept }) });
-    y.into_iter()
-        .enumerate()
-        .map(|(i, v)| {
-            // No gradient flows through integers, so nothing upstream need be kept for them.
-            let differentiable = v.dtype().is_differentiable();
-            Var::Now(if differentiable { Now::with_node(v, node.clone(), i as u32) } else { Now::new(v) })
-        })
-        .collect()
+    let mut record = Record { op: op.share(), x: SmallVec::new(), y: Outs::new() };
+    for n in x {
+        record.x.push(Input { kept: keep(n.value(), saves.inputs), node: n.node().cloned() });
+    }
+    for v in &y {
+        record.y.push(keep(v, saves.outputs));
+    }
+    let node = Arc::new(Node { id: next_id(), kind: Kind::Call(record) });
+    // No gradient flows through integers, so nothing upstream need be kept for them.
+    let output = |v: Value, node: Arc<Node>, i: usize| {
+        Var::Now(if v.dtype().is_differentiable() { Now::with_node(v, node, i as u32) } else { Now::new(v) })
+    };
+    match y.into_inner() {
+        Ok([only]) => Outs::from_buf([output(only, node, 0)]),
+        Err(y) => y.into_iter().enumerate().map(|(i, v)| output(v, node.clone(), i)).collect(),
+    }
 }
 
 impl Kept {
@@ -107,7 +106,9 @@ impl Kept {
                 Some((n, i)) => Now::with_node(v.clone(), n, i),
                 None => Now::new(v.clone()),
             }),
-            Kept::Shape(a) => crate::var::input(a.clone()),
+            Kept::Shape(dtype, shape) => {
+                crate::var::input(Aval::new(*dtype, shape.iter().map(|&n| Dim::Lit(n))))
+            }
         }
     }
 }

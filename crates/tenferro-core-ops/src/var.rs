@@ -4,7 +4,7 @@
 //! or with no backend in scope, records it. [`apply`] is the only way an operation ever happens.
 
 use crate::{
-    aval::{Aval, Extents},
+    aval::{Aval, Extents, same_shape},
     backend::with_current,
     digest::Digest,
     dim::{Atom, Dim, Fresh},
@@ -184,10 +184,16 @@ pub fn constant(value: Value) -> Var {
 
 /// The outputs of `op` applied to `x`.
 pub fn apply(op: &dyn Op, x: &[&Var]) -> Result<Outs<Var>> {
-    let mut now: SmallVec<[&Now; 3]> = SmallVec::new();
+    let mut now: SmallVec<[&Now; 4]> = SmallVec::new();
+    let mut values: SmallVec<[&Value; 4]> = SmallVec::new();
+    let mut wanted = false;
     for v in x {
         match v {
-            Var::Now(n) => now.push(n),
+            Var::Now(n) => {
+                now.push(n);
+                values.push(&n.value);
+                wanted |= n.node.is_some();
+            }
             Var::Later(..) => {}
             Var::Failed(e) => return Err(e.clone()),
         }
@@ -197,22 +203,55 @@ pub fn apply(op: &dyn Op, x: &[&Var]) -> Result<Outs<Var>> {
     }
     with_current(|backend| {
         let Some(backend) = backend else { return record(op, x) };
-        let values: SmallVec<[&Value; 3]> = now.iter().map(|n| &n.value).collect();
         let mut y = execute::execute(backend, op, &values)?;
-        if tape::is_recording() && now.iter().any(|n| n.node.is_some()) {
-            return Ok(tape::record(op, x, y));
+        if wanted && tape::is_recording() {
+            return Ok(tape::record(op, &now, y));
         }
-        if y.len() == 1 {
-            return Ok(smallvec![Var::Now(Now::new(y.remove(0)))]);
+        Ok(match y.pop() {
+            Some(only) if y.is_empty() => Outs::from_buf([Var::Now(Now::new(only))]),
+            last => y.into_iter().chain(last).map(|v| Var::Now(Now::new(v))).collect(),
+        })
+    })
+}
+
+/// The shortcut of [`Alike`](crate::Alike), which most calls of small programs take.
+#[inline]
+fn alike(op: &dyn Op, x: &[&Var]) -> Option<Var> {
+    let Some(Var::Now(first)) = x.first() else { return None };
+    let tensor = first.value.whole()?;
+    let (mut now, mut tensors) = ([first; 3], [tensor; 3]);
+    for (i, v) in x.iter().enumerate() {
+        let Var::Now(n) = v else { return None };
+        let t = n.value.whole()?;
+        if t.dtype() != tensor.dtype() || !same_shape(t.shape(), tensor.shape()) {
+            return None;
         }
-        Ok(y.into_iter().map(|v| Var::Now(Now::new(v))).collect())
+        *now.get_mut(i)? = n;
+        tensors[i] = t;
+    }
+    let (now, tensors) = (&now[..x.len()], &tensors[..x.len()]);
+    let y = with_current(|backend| {
+        let backend = backend?;
+        backend.kernel(op, tensor.dtype())?.alike()?(op, backend, tensors)
+    });
+    Some(match y? {
+        Ok(y) if tape::is_recording() && now.iter().any(|n| n.node.is_some()) => {
+            tape::record(op, now, Outs::from_buf([Value::new(y)])).swap_remove(0)
+        }
+        Ok(y) => Var::Now(Now::new(Value::new(y))),
+        Err(e) => Var::Failed(e),
     })
 }
 
 /// The only output of `op`, or the error in its place.
 pub fn apply1(op: &dyn Op, x: &[&Var]) -> Var {
+    if op.is_elementwise()
+        && let Some(y) = alike(op, x)
+    {
+        return y;
+    }
     match apply(op, x) {
-        Ok(mut y) => y.remove(0),
+        Ok(mut y) => y.swap_remove(0),
         Err(e) => Var::Failed(e),
     }
 }
@@ -285,7 +324,7 @@ fn deciders(op: &dyn Op) -> Vec<Arc<Call>> {
 
 /// Scalars by content, larger tensors by identity: the call keeps them alive, so an address is not reused
 /// while a hash that contains it can be compared.
-fn hash_value(v: &Value, h: &mut Digest) {
+pub fn hash_value(v: &Value, h: &mut Digest) {
     v.dtype().hash(h);
     if v.owner().len() == 1
         && let Ok(bytes) = v.owner().as_bytes()
@@ -385,7 +424,7 @@ impl Var {
     pub fn same_aval(&self, o: &Var) -> bool {
         match (self, o) {
             (Var::Now(a), Var::Now(b)) => {
-                a.value.dtype() == b.value.dtype() && a.value.shape() == b.value.shape()
+                a.value.dtype() == b.value.dtype() && same_shape(a.value.shape(), b.value.shape())
             }
             (Var::Later(a, i), Var::Later(b, j)) => a.y[*i as usize] == b.y[*j as usize],
             (a, b) => a.aval() == b.aval(),

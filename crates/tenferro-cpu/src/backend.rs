@@ -99,6 +99,10 @@ impl CpuBackend {
         self.0.nan_check.store(on, Ordering::Relaxed);
     }
 
+    pub(crate) fn checks_nan(&self) -> bool {
+        self.0.nan_check.load(Ordering::Relaxed)
+    }
+
     /// Replaces kernels: the rows that `fill` lists win over those that are there.
     pub fn replace_kernels(&self, fill: impl Fn(&mut dyn Kernels)) {
         self.0.table.replace(fill);
@@ -132,7 +136,7 @@ impl Backend for CpuBackend {
                 return Err(Error::placement(op.name(), "operand", operand.placement(), expected));
             }
         }
-        let checked = self.0.nan_check.load(Ordering::Relaxed);
+        let checked = self.checks_nan();
         if checked && let Some(chain) = op.as_any().downcast_ref() {
             // Step by step, so that the error names the one that made the NaN.
             return self.store(op.name(), kernels::nan::steps(self, chain, x)?, y, out);

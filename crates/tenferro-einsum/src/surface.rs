@@ -112,7 +112,7 @@ fn direct(
     if x.is_empty() {
         return Err(no_operands(&op));
     }
-    let lifted: SmallVec<[Var; 4]> = x.iter().map(|x| x.lift()).collect();
+    let lifted: SmallVec<[Var; 4]> = x.iter().map(|x| x.lift().clone()).collect();
     let refs: SmallVec<[&Var; 4]> = lifted.iter().collect();
     next(&mut run_direct(backend, || smallvec![einsum(&op, &refs)])?.drain(..))
 }

@@ -1,14 +1,10 @@
 //! What typed and dynamic tensors can do beyond the common table: change of dtype, choice, joining, and running
 //! any operation into a destination.
 
-use crate::tier::{Direct, Lower, Target, run_direct};
-use smallvec::{SmallVec, smallvec};
+use crate::tier::{Direct, Lower, Target, run_direct1};
+use smallvec::SmallVec;
 use tenferro_core_ops::{Dim, Op, Out, Outs, Var, build, execute_into};
 use tenferro_tensor::{DType, Result, Scalar, Tensor, TensorRead, TypedTensor, Value};
-
-fn one(target: &mut (impl Target + ?Sized), f: impl FnOnce() -> Var) -> Result<Tensor> {
-    crate::tier::next(&mut run_direct(target, || smallvec![f()])?.into_iter())
-}
 
 /// Runs any operation on tensors or views of one backend: new tensors are returned, or the results go into, or
 /// are added to, the views of `out`.
@@ -89,24 +85,24 @@ pub trait TensorExt: Sized {
 }
 
 fn lifted(x: &[&impl Direct]) -> Vec<Var> {
-    x.iter().map(|x| x.lift()).collect()
+    x.iter().map(|x| x.lift().clone()).collect()
 }
 
 impl TensorExt for Tensor {
     fn cast(&self, to: DType, backend: &mut (impl Target + ?Sized)) -> Result<Self> {
-        one(backend, || self.lift().cast(to))
+        run_direct1(backend, || self.lift().cast(to))
     }
     fn convert(&self, to: DType, backend: &mut (impl Target + ?Sized)) -> Result<Self> {
-        one(backend, || self.lift().convert(to))
+        run_direct1(backend, || self.lift().convert(to))
     }
     fn select(&self, a: &Self, b: &Self, backend: &mut (impl Target + ?Sized)) -> Result<Self> {
-        one(backend, || self.lift().select(&a.lift(), &b.lift()))
+        run_direct1(backend, || self.lift().select(&a.lift(), &b.lift()))
     }
     fn concatenate(x: &[&Self], axis: usize, backend: &mut (impl Target + ?Sized)) -> Result<Self> {
-        one(backend, || build::concatenate(&lifted(x), axis))
+        run_direct1(backend, || build::concatenate(&lifted(x), axis))
     }
     fn stack(x: &[&Self], axis: usize, backend: &mut (impl Target + ?Sized)) -> Result<Self> {
-        one(backend, || build::stack(&lifted(x), axis))
+        run_direct1(backend, || build::stack(&lifted(x), axis))
     }
     fn iota(
         dtype: DType,
@@ -115,7 +111,7 @@ impl TensorExt for Tensor {
         backend: &mut (impl Target + ?Sized),
     ) -> Result<Self> {
         let shape: Vec<Dim> = shape.iter().map(|&n| Dim::Lit(n)).collect();
-        one(backend, || build::iota(dtype, &shape, axis))
+        run_direct1(backend, || build::iota(dtype, &shape, axis))
     }
     fn linspace(
         dtype: DType,
@@ -124,7 +120,7 @@ impl TensorExt for Tensor {
         n: usize,
         backend: &mut (impl Target + ?Sized),
     ) -> Result<Self> {
-        one(backend, || build::linspace(dtype, start, stop, &Dim::Lit(n)))
+        run_direct1(backend, || build::linspace(dtype, start, stop, &Dim::Lit(n)))
     }
 }
 
@@ -164,16 +160,16 @@ pub trait TypedTensorExt<T: Scalar>: Sized {
 
 impl<T: Scalar> TypedTensorExt<T> for TypedTensor<T> {
     fn cast<U: Scalar>(&self, backend: &mut (impl Target + ?Sized)) -> Result<TypedTensor<U>> {
-        Lower::lower("cast", one(backend, || self.lift().cast(U::DTYPE))?)
+        Lower::lower("cast", run_direct1(backend, || self.lift().cast(U::DTYPE))?)
     }
     fn convert<U: Scalar>(&self, backend: &mut (impl Target + ?Sized)) -> Result<TypedTensor<U>> {
-        Lower::lower("convert", one(backend, || self.lift().convert(U::DTYPE))?)
+        Lower::lower("convert", run_direct1(backend, || self.lift().convert(U::DTYPE))?)
     }
     fn concatenate(x: &[&Self], axis: usize, backend: &mut (impl Target + ?Sized)) -> Result<Self> {
-        Lower::lower("concatenate", one(backend, || build::concatenate(&lifted(x), axis))?)
+        Lower::lower("concatenate", run_direct1(backend, || build::concatenate(&lifted(x), axis))?)
     }
     fn stack(x: &[&Self], axis: usize, backend: &mut (impl Target + ?Sized)) -> Result<Self> {
-        Lower::lower("stack", one(backend, || build::stack(&lifted(x), axis))?)
+        Lower::lower("stack", run_direct1(backend, || build::stack(&lifted(x), axis))?)
     }
     fn iota(shape: &[usize], axis: usize, backend: &mut (impl Target + ?Sized)) -> Result<Self> {
         Lower::lower("iota", <Tensor as TensorExt>::iota(T::DTYPE, shape, axis, backend)?)
@@ -204,6 +200,6 @@ impl SelectExt for TypedTensor<bool> {
         b: &TypedTensor<T>,
         backend: &mut (impl Target + ?Sized),
     ) -> Result<TypedTensor<T>> {
-        Lower::lower("select", one(backend, || self.lift().select(&a.lift(), &b.lift()))?)
+        Lower::lower("select", run_direct1(backend, || self.lift().select(&a.lift(), &b.lift()))?)
     }
 }

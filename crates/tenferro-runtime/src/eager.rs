@@ -72,6 +72,7 @@ impl EagerRuntime {
     ///
     /// # Errors
     /// If the value is traced or an error.
+    #[inline]
     pub fn wrap(&self, v: Var) -> Result<EagerTensor> {
         v.value()?;
         Ok(EagerTensor { var: v, runtime: self.clone() })
@@ -112,12 +113,15 @@ impl Recorded for EagerTensor {
         &self.var
     }
 
-    #[inline]
     fn apply(&self, others: &[&Self], f: impl FnOnce() -> Outs<Var>) -> Result<SmallVec<[Self; 1]>> {
-        if others.iter().any(|o| !o.runtime.same(&self.runtime)) {
-            return Err(Error::runtime_state("eager", "the operands belong to different runtimes"));
-        }
+        self.check_same(others)?;
         with_backend(&*self.runtime.0, f).into_iter().map(|v| self.runtime.wrap(v)).collect()
+    }
+
+    #[inline]
+    fn apply1(&self, others: &[&Self], f: impl FnOnce() -> Var) -> Result<Self> {
+        self.check_same(others)?;
+        self.runtime.wrap(with_backend(&*self.runtime.0, f))
     }
 }
 
@@ -125,6 +129,14 @@ impl EagerTensor {
     /// The runtime.
     pub fn runtime(&self) -> &EagerRuntime {
         &self.runtime
+    }
+
+    #[inline]
+    fn check_same(&self, others: &[&Self]) -> Result<()> {
+        if others.iter().all(|o| o.runtime.same(&self.runtime)) {
+            return Ok(());
+        }
+        Err(Error::runtime_state("eager", "the operands belong to different runtimes"))
     }
 
     fn value(&self) -> &Value {
@@ -156,7 +168,7 @@ impl EagerTensor {
     /// # Errors
     /// Allocation.
     pub fn to_tensor(&self) -> Result<Tensor> {
-        tenferro_core_ops::contiguous(&*self.runtime.0, self.read())
+        tenferro_core_ops::contiguous(&*self.runtime.0, self.value().by_ref())
     }
 
     /// The compact data: moved out if this is the only handle, else copied.

@@ -52,12 +52,11 @@ macro_rules! surfaces {
         #[allow(unused_parens, clippy::needless_question_mark)]
         $vis fn $name(&self $(, $y: &Self)* $($(, $p: $P)+)?) -> $crate::tier::Result<($($crate::surfaces!(@self $R)),+)> {
             let others: &[&Self] = &[$($y),*];
-            let mut results = $crate::tier::Recorded::apply(self, others, || {
+            $crate::surfaces!(@recorded_results [$($R),+] self, others, {
                 let $x = $crate::tier::Recorded::var(self);
                 $(let $y = $crate::tier::Recorded::var($y);)*
-                $crate::tier::IntoVars::into_vars($body)
-            })?.into_iter();
-            Ok(($($crate::surfaces!(@next results $R)),+))
+                $body
+            })
         }
     )* };
 
@@ -83,11 +82,9 @@ macro_rules! surfaces {
                 &self $(, $y: &$crate::surfaces!(@tensor $K))* $($(, $p: $P)+)?,
                 backend: &mut (impl $crate::tier::Target + ?Sized),
             ) -> $crate::tier::Result<($($crate::surfaces!(@tensor $R)),+)> {
-                let $x = &$crate::tier::Direct::lift(self);
-                $(let $y = &$crate::tier::Direct::lift($y);)*
-                let mut results =
-                    $crate::tier::run_direct(backend, || $crate::tier::IntoVars::into_vars($body))?.into_iter();
-                Ok(($($crate::surfaces!(@next results $R)),+))
+                let $x: &$crate::tier::Var = &$crate::tier::Direct::lift(self);
+                $(let $y: &$crate::tier::Var = &$crate::tier::Direct::lift($y);)*
+                $crate::surfaces!(@tensor_results [$($R),+] backend, $body)
             }
         )* }
 
@@ -110,14 +107,41 @@ macro_rules! surfaces {
                 &self $(, $y: &$crate::surfaces!(@typed $K))* $($(, $p: $P)+)?,
                 backend: &mut (impl $crate::tier::Target + ?Sized),
             ) -> $crate::tier::Result<($($crate::surfaces!(@typed $R)),+)> {
-                let $x = &$crate::tier::Direct::lift(self);
-                $(let $y = &$crate::tier::Direct::lift($y);)*
-                let mut results =
-                    $crate::tier::run_direct(backend, || $crate::tier::IntoVars::into_vars($body))?.into_iter();
-                Ok(($($crate::tier::next_typed::<$crate::surfaces!(@typed $R)>(stringify!($name), &mut results)?),+))
+                let $x: &$crate::tier::Var = &$crate::tier::Direct::lift(self);
+                $(let $y: &$crate::tier::Var = &$crate::tier::Direct::lift($y);)*
+                $crate::surfaces!(@typed_results $name [$($R),+] backend, $body)
             }
         )* }
     };
+
+    // One result is not put into a list to be taken out again.
+    (@recorded_results [$R:ident] $self:ident, $others:ident, $body:expr) => {
+        $crate::tier::Recorded::apply1($self, $others, || $crate::tier::IntoVars::into_var($body))
+    };
+    (@recorded_results [$($R:ident),+] $self:ident, $others:ident, $body:expr) => {{
+        let results = $crate::tier::Recorded::apply($self, $others, || $crate::tier::IntoVars::into_vars($body))?;
+        let mut results = results.into_iter();
+        Ok(($($crate::surfaces!(@next results $R)),+))
+    }};
+    (@tensor_results [$R:ident] $backend:ident, $body:expr) => {
+        $crate::tier::run_direct1($backend, || $crate::tier::IntoVars::into_var($body))
+    };
+    (@tensor_results [$($R:ident),+] $backend:ident, $body:expr) => {{
+        let mut results =
+            $crate::tier::run_direct($backend, || $crate::tier::IntoVars::into_vars($body))?.into_iter();
+        Ok(($($crate::surfaces!(@next results $R)),+))
+    }};
+    (@typed_results $name:ident [$R:ident] $backend:ident, $body:expr) => {
+        $crate::tier::Lower::lower(
+            stringify!($name),
+            $crate::tier::run_direct1($backend, || $crate::tier::IntoVars::into_var($body))?,
+        )
+    };
+    (@typed_results $name:ident [$($R:ident),+] $backend:ident, $body:expr) => {{
+        let mut results =
+            $crate::tier::run_direct($backend, || $crate::tier::IntoVars::into_vars($body))?.into_iter();
+        Ok(($($crate::tier::next_typed::<$crate::surfaces!(@typed $R)>(stringify!($name), &mut results)?),+))
+    }};
 
     (@self $R:ident) => { Self };
     (@tensor $R:ident) => { $crate::Tensor };

@@ -5,10 +5,11 @@
 //! [`surfaces!`](crate::surfaces) over these two traits.
 
 use smallvec::SmallVec;
-use tenferro_core_ops::{Now, Outs, Var, into_tensor, with_backend};
+use std::{marker::PhantomData, mem::ManuallyDrop};
+use tenferro_core_ops::{Now, Outs, into_tensor, with_backend};
 use tenferro_tensor::{Error, Rank, Tensor, TypedTensor, Value};
 
-pub use tenferro_core_ops::Target;
+pub use tenferro_core_ops::{Target, Var};
 pub use tenferro_tensor::{Result, Scalar};
 
 /// An eager or traced tensor.
@@ -21,22 +22,45 @@ pub trait Recorded: Clone {
     /// # Errors
     /// What `f` reports in its results, and tensors that do not live together.
     fn apply(&self, others: &[&Self], f: impl FnOnce() -> Outs<Var>) -> Result<SmallVec<[Self; 1]>>;
+
+    /// As [`apply`](Self::apply), for one result.
+    ///
+    /// # Errors
+    /// As there.
+    fn apply1(&self, others: &[&Self], f: impl FnOnce() -> Var) -> Result<Self>;
 }
 
 /// A typed or dynamic tensor, which is given a backend with each call.
 pub trait Direct {
     /// This tensor as the value rules compute with. Nothing is copied.
-    fn lift(&self) -> Var;
+    fn lift(&self) -> Lifted<'_>;
+}
+
+/// A borrowed tensor as a [`Var`]: of the handle's bits, without counting another owner, which for a small
+/// tensor would cost as much as the operation.
+pub struct Lifted<'a>(ManuallyDrop<Var>, PhantomData<&'a Tensor>);
+
+impl std::ops::Deref for Lifted<'_> {
+    type Target = Var;
+    #[inline]
+    fn deref(&self) -> &Var {
+        &self.0
+    }
 }
 
 impl Direct for Tensor {
-    fn lift(&self) -> Var {
-        Var::Now(Now::new(Value::new(self.share())))
+    #[inline]
+    fn lift(&self) -> Lifted<'_> {
+        // SAFETY: the copy is never dropped and, lent as `&Var` only, is used as a tensor at most as long as
+        // `self` is borrowed; a clone of it counts as an owner of its own.
+        let alias = unsafe { std::ptr::read(self) };
+        Lifted(ManuallyDrop::new(Var::Now(Now::new(Value::new(alias)))), PhantomData)
     }
 }
 
 impl<T: Scalar, R: Rank> Direct for TypedTensor<T, R> {
-    fn lift(&self) -> Var {
+    #[inline]
+    fn lift(&self) -> Lifted<'_> {
         self.as_tensor().lift()
     }
 }
@@ -47,9 +71,12 @@ impl<T: Scalar, R: Rank> Direct for TypedTensor<T, R> {
 /// # Errors
 /// If there is none.
 pub fn next<X>(results: &mut impl Iterator<Item = X>) -> Result<X> {
-    results
-        .next()
-        .ok_or_else(|| Error::runtime_state("surfaces", "an operation gave fewer results than its row names"))
+    results.next().ok_or_else(too_few)
+}
+
+#[cold]
+fn too_few() -> Error {
+    Error::runtime_state("surfaces", "an operation gave fewer results than its row names")
 }
 
 /// As [`next`], as a typed tensor.
@@ -87,15 +114,35 @@ pub fn run_direct(
     with_backend(backend, f).into_iter().map(|v| into_tensor(backend, v.into_value()?)).collect()
 }
 
+/// As [`run_direct`], for one result.
+///
+/// # Errors
+/// As there.
+#[inline]
+pub fn run_direct1(target: &mut (impl Target + ?Sized), f: impl FnOnce() -> Var) -> Result<Tensor> {
+    let backend = target.backend();
+    into_tensor(backend, with_backend(backend, f).into_value()?)
+}
+
 /// What the body of a row gives: one or several results.
-pub trait IntoVars {
+pub trait IntoVars: Sized {
     /// The results in order.
     fn into_vars(self) -> Outs<Var>;
+
+    /// The first result, which is the only one.
+    fn into_var(self) -> Var {
+        let mut results = self.into_vars();
+        if results.is_empty() { Var::Failed(too_few()) } else { results.swap_remove(0) }
+    }
 }
 
 impl IntoVars for Var {
     fn into_vars(self) -> Outs<Var> {
-        smallvec::smallvec![self]
+        Outs::from_buf([self])
+    }
+    #[inline]
+    fn into_var(self) -> Var {
+        self
     }
 }
 
@@ -117,6 +164,13 @@ impl<V: IntoVars> IntoVars for Result<V> {
         match self {
             Ok(v) => v.into_vars(),
             Err(e) => smallvec::smallvec![Var::Failed(e)],
+        }
+    }
+    #[inline]
+    fn into_var(self) -> Var {
+        match self {
+            Ok(v) => v.into_var(),
+            Err(e) => Var::Failed(e),
         }
     }
 }

@@ -34,6 +34,13 @@ impl Recorded for TracedTensor {
     fn apply(&self, _: &[&Self], f: impl FnOnce() -> Outs<Var>) -> Result<SmallVec<[Self; 1]>> {
         f().into_iter().map(|v| v.ok().map(|v| TracedTensor(v.clone()))).collect()
     }
+
+    fn apply1(&self, _: &[&Self], f: impl FnOnce() -> Var) -> Result<Self> {
+        match f() {
+            Var::Failed(e) => Err(e),
+            v => Ok(TracedTensor(v)),
+        }
+    }
 }
 
 impl TracedTensor {

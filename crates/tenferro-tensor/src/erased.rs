@@ -45,7 +45,7 @@ macro_rules! define_views {
             }
 
             #[inline]
-            fn layout_ref(&self) -> &Layout {
+            pub(crate) fn layout_ref(&self) -> &Layout {
                 match self { $($(TensorView::$V(v) => v.layout(),)*)* }
             }
         }

@@ -41,6 +41,7 @@ mod shared;
 mod slice;
 mod storage;
 mod tensor;
+mod tensor_ref;
 mod typed;
 mod uninit;
 mod value;
@@ -60,6 +61,7 @@ pub use storage::{
     StorageBuffer,
 };
 pub use tensor::Tensor;
+pub use tensor_ref::TensorRef;
 pub use typed::TypedTensor;
 pub use uninit::UninitTensor;
 pub use value::Value;

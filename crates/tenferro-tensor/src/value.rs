@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use crate::{
-    DType, Error, Layout, Placement, Result, Scalar, Tensor, TensorRead, TensorView, TypedTensor,
+    DType, Error, Layout, Placement, Result, Scalar, Tensor, TensorRead, TensorRef, TensorView,
+    TypedTensor,
     erased::check_inside,
 };
 
@@ -121,6 +122,18 @@ impl Value {
         }
     }
 
+    /// The tensor, if all of it is meant, in its own shape.
+    #[inline]
+    pub fn whole(&self) -> Option<&Tensor> {
+        self.layout.is_none().then_some(&self.owner)
+    }
+
+    /// As an operand of a kernel.
+    #[inline]
+    pub fn by_ref(&self) -> TensorRef<'_> {
+        TensorRef::trusted(&self.owner, self.layout.as_deref())
+    }
+
     /// The elements are exactly the owner's, in its order (under whatever shape).
     #[inline]
     pub fn is_contiguous(&self) -> bool {
@@ -200,11 +213,19 @@ impl<T: Scalar> From<TypedTensor<T>> for Value {
 }
 
 /// Shares the owner: nothing is copied.
+impl From<TensorRef<'_>> for Value {
+    fn from(operand: TensorRef<'_>) -> Self {
+        let owner = Value::new(operand.owner().share());
+        match operand.strides() {
+            None => owner,
+            Some(_) => owner.with_layout(operand.layout()),
+        }
+    }
+}
+
+/// Shares the owner: nothing is copied.
 impl From<&TensorRead<'_>> for Value {
     fn from(read: &TensorRead<'_>) -> Self {
-        match read {
-            TensorRead::Tensor(tensor) => Value::new(tensor.share()),
-            TensorRead::View(view) => Value::new(view.base().share()).with_layout(view.layout()),
-        }
+        TensorRef::from(read).into()
     }
 }

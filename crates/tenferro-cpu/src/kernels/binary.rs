@@ -12,6 +12,7 @@ macro_rules! tile {
     ($T:ident, $dtypes:ident, $class:ident, $dispatch:ident, $a:ident, $b:ident, $f:expr) => {
         impl Tiled for ops::$T {
             const DTYPES: &'static [DType] = $dtypes;
+            const ALIKE: usize = 2;
             fn tile(&self, x: &[DType]) -> Tile {
                 /// # Safety
                 /// As for a [`Tile`].

@@ -7,7 +7,7 @@ use tenferro_core_ops::{
     Aval, Kernels, Operand, Out, Outs,
     ops::{ALL, Copy},
 };
-use tenferro_tensor::{Result, Tensor, TensorRead};
+use tenferro_tensor::{Result, Tensor, TensorRef};
 
 pub(super) fn list(table: &mut dyn Kernels) {
     table.on::<CpuBackend, Copy>(ALL, copy);
@@ -18,19 +18,16 @@ pub(super) type Strides = SmallVec<[isize; 6]>;
 
 /// The strides of a compact tensor.
 pub(super) fn compact(shape: &[usize]) -> Strides {
-    let mut next = 1isize;
-    shape
-        .iter()
-        .map(|&n| {
-            let stride = next;
-            next = next.wrapping_mul(n as isize);
-            stride
-        })
-        .collect()
+    let (mut strides, mut next) = (Strides::new(), 1isize);
+    for &n in shape {
+        strides.push(next);
+        next = next.wrapping_mul(n as isize);
+    }
+    strides
 }
 
 /// The strides of an operand.
-pub(super) fn strides_of(x: &TensorRead<'_>) -> Strides {
+pub(super) fn strides_of(x: &TensorRef<'_>) -> Strides {
     x.strides().map_or_else(|| compact(x.shape()), SmallVec::from_slice)
 }
 

@@ -7,13 +7,14 @@ use tenferro_tensor::{Result, Scalar, Tensor, UninitTensor};
 
 /// One output to be written: the address of its first element and its strides in elements, which are `None`
 /// when it is compact.
-pub struct Destination {
+#[derive(Clone, Copy)]
+pub struct Destination<'a> {
     ptr: *mut u8,
-    strides: Option<SmallVec<[isize; 6]>>,
+    strides: Option<&'a [isize]>,
     size: usize,
 }
 
-impl Destination {
+impl Destination<'_> {
     /// The address of the first element.
     pub fn ptr(&self) -> *mut u8 {
         self.ptr
@@ -27,7 +28,7 @@ impl Destination {
 
     /// Strides in elements, unless the output is compact.
     pub fn strides(&self) -> Option<&[isize]> {
-        self.strides.as_deref()
+        self.strides
     }
 }
 
@@ -36,9 +37,8 @@ const IN_PLACE: usize = 1 << 18;
 
 /// The operand whose buffer the one output of an elementwise kernel may take, and that buffer.
 pub(super) fn in_place(x: &mut [Operand<'_>], y: &[Aval], out: &Out<'_>) -> Option<(usize, UninitTensor)> {
-    let [y] = y else { return None };
-    let bytes = y.shape.iter().product::<usize>() * y.dtype.size();
-    if bytes < IN_PLACE || !matches!(out, Out::New) {
+    let ([y], Out::New) = (y, out) else { return None };
+    if y.shape.iter().product::<usize>() * y.dtype.size() < IN_PLACE {
         return None;
     }
     let fits =
@@ -64,13 +64,27 @@ pub(super) unsafe fn with_outputs_at(
     out: &mut Out<'_>,
     write: impl FnOnce(&[Destination], Option<usize>) -> Result<()>,
 ) -> Result<Outs<Tensor>> {
-    let Some((i, mut buffer)) = taken else {
+    let Some((i, buffer)) = taken else {
         // SAFETY: the caller's.
         return unsafe { with_outputs(y, out, |to| write(to, None)) };
     };
-    write(&[Destination { ptr: buffer.as_mut_byte_ptr(), strides: None, size: y[0].dtype.size() }], Some(i))?;
-    // SAFETY: `write` has written every element, as the caller promises.
-    Ok(smallvec::smallvec![unsafe { buffer.assume_init() }])
+    // SAFETY: the caller's.
+    unsafe { with_new(&y[0], buffer, |to| write(to, Some(i))) }
+}
+
+/// Calls `write` with the new buffer as the one destination.
+///
+/// # Safety
+/// If `write` succeeds, it has written every element of the buffer, which is for a tensor like `y`.
+#[inline]
+unsafe fn with_new(
+    y: &Aval,
+    mut buffer: UninitTensor,
+    write: impl FnOnce(&[Destination]) -> Result<()>,
+) -> Result<Outs<Tensor>> {
+    write(&[Destination { ptr: buffer.as_mut_byte_ptr(), strides: None, size: y.dtype.size() }])?;
+    // SAFETY: the caller's.
+    Ok(Outs::from_buf([unsafe { buffer.assume_init() }]))
 }
 
 /// Calls `write` with the destinations of all outputs and returns the new tensors, if new ones are wanted.
@@ -89,16 +103,15 @@ pub unsafe fn with_outputs(
     if let Out::Into(views) = out {
         let mut places: SmallVec<[Destination; 2]> = SmallVec::new();
         for v in views.iter_mut() {
-            let strides = (!v.is_contiguous()).then(|| SmallVec::from_slice(v.strides()));
-            places.push(Destination { ptr: v.host_byte_mut_ptr()?, strides, size: v.dtype().size() });
+            let ptr = v.host_byte_mut_ptr()?;
+            let strides = (!v.is_contiguous()).then(|| v.strides());
+            places.push(Destination { ptr, strides, size: v.dtype().size() });
         }
         return write(&places).map(|()| Outs::new());
     }
     if let [a] = y {
-        let mut t = Tensor::uninit(a.dtype, &a.shape)?;
-        write(&[Destination { ptr: t.as_mut_byte_ptr(), strides: None, size: a.dtype.size() }])?;
-        // SAFETY: `write` has written every element, as the caller promises.
-        return Ok(smallvec::smallvec![unsafe { t.assume_init() }]);
+        // SAFETY: the caller's.
+        return unsafe { with_new(a, Tensor::uninit(a.dtype, &a.shape)?, write) };
     }
     let mut tensors: SmallVec<[UninitTensor; 1]> = SmallVec::new();
     let mut places: SmallVec<[Destination; 2]> = SmallVec::new();

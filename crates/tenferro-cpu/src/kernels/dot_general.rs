@@ -17,7 +17,7 @@ use tenferro_core_ops::{
     Aval, Kernels, Operand, Out, Outs,
     ops::{Axes, DotGeneral, NUMBERS},
 };
-use tenferro_tensor::{Result, Scalar, Tensor, TensorRead, dispatch_number};
+use tenferro_tensor::{Result, Scalar, Tensor, TensorRef, dispatch_number};
 
 pub(super) fn list(table: &mut dyn Kernels) {
     table.on::<CpuBackend, DotGeneral>(NUMBERS, |op, cpu, x, y, out| {
@@ -84,7 +84,7 @@ fn fold(axes: &[usize], shape: &[usize], strides: &[isize]) -> (usize, Option<is
 
 /// An operand as a batch of matrices with rows along `rows` and columns along `cols`.
 struct Side<'a> {
-    read: TensorRead<'a>,
+    read: TensorRef<'a>,
     copy: Option<Tensor>,
     row: isize,
     col: isize,
@@ -95,7 +95,7 @@ impl<'a> Side<'a> {
     /// The operand where it lies if its axes fold, else a compact copy with them side by side.
     fn new(
         cpu: &CpuBackend,
-        read: TensorRead<'a>,
+        read: TensorRef<'a>,
         rows: &[usize],
         cols: &[usize],
         batch: &[usize],
@@ -108,7 +108,7 @@ impl<'a> Side<'a> {
             return Ok(Side { read, copy: None, row, col, batch });
         }
         let order: Axes = rows.iter().chain(cols).chain(batch).copied().collect();
-        let copy = tenferro_core_ops::contiguous(cpu, read.view().transpose_view(&order)?.into())?;
+        let copy = tenferro_core_ops::contiguous(cpu, (&read.view().transpose_view(&order)?).into())?;
         let (m, n) = (rows.len(), cols.len());
         let strides = super::copy::compact(copy.shape());
         let col = copy.shape()[..m].iter().product::<usize>() as isize;
@@ -192,7 +192,7 @@ fn dot_general<T: Gemm>(
 ) -> Result<Outs<Tensor>> {
     let (a, b) = (x[0].read(), x[1].read());
     let (fa, fb) = (op.lhs_free(a.rank()), op.rhs_free(b.rank()));
-    let extent = |axes: &[usize], x: &TensorRead<'_>| axes.iter().map(|&i| x.shape()[i]).product::<usize>();
+    let extent = |axes: &[usize], x: &TensorRef<'_>| axes.iter().map(|&i| x.shape()[i]).product::<usize>();
     let extents = (extent(&fa, &a), extent(&fb, &b), extent(&op.lhs_contract, &a));
     let batch: SmallVec<[usize; 6]> = op.lhs_batch.iter().map(|&i| a.shape()[i]).collect();
     let lhs = Side::new(cpu, a, &fa, &op.lhs_contract, &op.lhs_batch)?;

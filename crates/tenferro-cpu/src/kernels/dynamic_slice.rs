@@ -10,7 +10,7 @@ use tenferro_core_ops::{
     Aval, Kernels, Operand, Out, Outs,
     ops::{ALL, DynamicSlice, DynamicUpdateSlice},
 };
-use tenferro_tensor::{Error, Result, Tensor, TensorRead};
+use tenferro_tensor::{Error, Result, Tensor, TensorRef};
 
 pub(super) fn list(table: &mut dyn Kernels) {
     table
@@ -21,7 +21,7 @@ pub(super) fn list(table: &mut dyn Kernels) {
 /// The offset, in elements under `strides`, of a block of extents `block` at `starts` in `shape`.
 fn offset(
     op: &'static str,
-    starts: &TensorRead<'_>,
+    starts: &TensorRef<'_>,
     block: &[usize],
     shape: &[usize],
     strides: &Strides,

@@ -5,11 +5,16 @@ use super::destination::{in_place, with_outputs_at};
 use crate::{
     CpuBackend,
     loops::elementwise::{Input, Output, Tile, map},
+    threads::PARALLEL_WORK,
 };
 use smallvec::SmallVec;
-use std::{any::TypeId, collections::HashMap, sync::OnceLock};
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    sync::OnceLock,
+};
 use tenferro_core_ops::{Aval, Kernels, Op, Operand, Out, Outs, Primitive, ops};
-use tenferro_tensor::{DType, Result, Tensor};
+use tenferro_tensor::{DType, Result, Tensor, TensorRef};
 
 /// An elementwise operation with a kernel here.
 pub(crate) trait Tiled: Primitive {
@@ -17,6 +22,8 @@ pub(crate) trait Tiled: Primitive {
     const DTYPES: &'static [DType];
     /// Arithmetic operations per element, roughly: when threads are worth it.
     const COST: usize = 1;
+    /// How many operands it has, if alike ones give a result like them; else 0.
+    const ALIKE: usize = 0;
     /// The function over a run of elements of operands of these dtypes.
     fn tile(&self, x: &[DType]) -> Tile;
 }
@@ -36,34 +43,60 @@ pub(crate) fn kernel<P: Tiled>(
     y: &[Aval],
     out: &mut Out<'_>,
 ) -> Result<Outs<Tensor>> {
-    let dtypes: SmallVec<[DType; 3]> = x.iter().map(|x| x.dtype()).collect();
+    let mut dtypes: SmallVec<[DType; 4]> = SmallVec::new();
+    x.iter().for_each(|x| dtypes.push(x.dtype()));
     let tile = op.tile(&dtypes);
     let taken = in_place(x, y, out);
     // SAFETY: every element of the one output is written.
     unsafe {
         with_outputs_at(taken, y, out, |to, taken| {
-            let mut inputs: SmallVec<[Input<'_>; 3]> = SmallVec::new();
+            let to = Output { ptr: to[0].ptr(), size: y[0].dtype.size(), strides: to[0].strides(), step: 0 };
+            let mut inputs: SmallVec<[Input<'_>; 4]> = SmallVec::new();
             for (i, x) in x.iter().enumerate() {
-                inputs.push(match (taken, x) {
-                    (Some(t), _) if t == i => {
-                        Input { ptr: to[0].ptr(), size: y[0].dtype.size(), strides: None }
-                    }
-                    (_, Operand::Read(r)) => {
-                        Input { ptr: r.host_byte_ptr()?, size: r.dtype().size(), strides: r.strides() }
-                    }
-                    (_, Operand::Own(t)) => {
-                        Input { ptr: t.as_bytes()?.as_ptr(), size: t.dtype().size(), strides: None }
-                    }
+                inputs.push(if taken == Some(i) {
+                    Input { ptr: to.ptr, size: to.size, strides: None }
+                } else {
+                    let x = x.read();
+                    Input { ptr: x.host_byte_ptr()?, size: x.dtype().size(), strides: x.strides() }
                 });
             }
-            let output =
-                Output { ptr: to[0].ptr(), size: y[0].dtype.size(), strides: to[0].strides(), step: 0 };
             // SAFETY: the shape rule gave all operands the shape of the output, the views are within their
             // buffers, and the output is new or borrowed mutably, so it overlaps no input but one that it took
             // the place of.
-            map(cpu.domain(), &y[0].shape, (tile, std::ptr::null(), P::COST), &inputs, output);
+            map(cpu.domain(), &y[0].shape, (tile, std::ptr::null(), P::COST), &inputs, to);
             Ok(())
         })
+    }
+}
+
+/// [`kernel`] for whole operands that are alike.
+fn alike<P: Tiled>(op: &dyn Op, cpu: &dyn Any, x: &[&Tensor]) -> Option<Result<Tensor>> {
+    let (op, cpu) = (op.as_any().downcast_ref::<P>()?, cpu.downcast_ref::<CpuBackend>()?);
+    if x.len() != P::ALIKE || cpu.checks_nan() {
+        return None;
+    }
+    let (dtype, size) = (x[0].dtype(), x[0].dtype().size());
+    let mut from = [std::ptr::null(); 3];
+    for (from, x) in from.iter_mut().zip(x) {
+        *from = TensorRef::from(*x).host_byte_ptr().ok()?;
+    }
+    let from = &from[..x.len()];
+    let mut y = match Tensor::uninit(dtype, x[0].shape()) {
+        Ok(y) => y,
+        Err(e) => return Some(Err(e)),
+    };
+    let to = Output { ptr: y.as_mut_byte_ptr(), size, strides: None, step: 0 };
+    let (tile, n) = (op.tile(&[dtype; 3][..x.len()]), x[0].len());
+    // SAFETY: the operands are in host memory and have the shape of the output, which is new.
+    unsafe {
+        if n * (P::COST + size * (1 + x.len())) < PARALLEL_WORK {
+            tile(std::ptr::null(), from, to.ptr, n);
+        } else {
+            let inputs: SmallVec<[Input<'_>; 4]> =
+                from.iter().map(|&ptr| Input { ptr, size, strides: None }).collect();
+            map(cpu.domain(), x[0].shape(), (tile, std::ptr::null(), P::COST), &inputs, to);
+        }
+        Some(Ok(y.assume_init()))
     }
 }
 
@@ -71,7 +104,13 @@ macro_rules! tiled {
     ($($T:ident)*) => {
         /// Lists the elementwise kernels.
         pub(crate) fn list(table: &mut dyn Kernels) {
-            $(table.on::<CpuBackend, ops::$T>(<ops::$T as Tiled>::DTYPES, kernel);)*
+            $(
+                let dtypes = <ops::$T as Tiled>::DTYPES;
+                match <ops::$T as Tiled>::ALIKE {
+                    0 => table.on::<CpuBackend, ops::$T>(dtypes, kernel),
+                    _ => table.on_alike::<CpuBackend, ops::$T>(dtypes, kernel, alike::<ops::$T>),
+                };
+            )*
         }
 
         fn tiles() -> &'static HashMap<TypeId, TileOf> {

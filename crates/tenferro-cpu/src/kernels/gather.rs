@@ -11,7 +11,7 @@ use tenferro_core_ops::{
     Aval, Kernels, Number, Operand, Out, Outs,
     ops::{ALL, Gather, IndexAdd, IndexSelect, NUMBERS, ScatterAdd},
 };
-use tenferro_tensor::{Error, Result, Tensor, TensorRead, dispatch, dispatch_number};
+use tenferro_tensor::{Error, Result, Tensor, TensorRef, dispatch, dispatch_number};
 
 pub(super) fn list(table: &mut dyn Kernels) {
     table
@@ -26,7 +26,7 @@ pub(super) fn list(table: &mut dyn Kernels) {
 }
 
 /// Positions along an axis of extent `n`, in column-major order of the index.
-fn positions(op: &'static str, index: &TensorRead<'_>, n: usize) -> Result<Vec<isize>> {
+fn positions(op: &'static str, index: &TensorRef<'_>, n: usize) -> Result<Vec<isize>> {
     let index = index.typed::<i64>()?;
     let check = |i: i64| match usize::try_from(i) {
         Ok(k) if k < n => Ok(k as isize),

@@ -39,6 +39,7 @@ impl Tiled for Select {
 
 impl Tiled for Clamp {
     const DTYPES: &'static [DType] = ORDERED;
+    const ALIKE: usize = 3;
     fn tile(&self, x: &[DType]) -> Tile {
         /// # Safety
         /// As for a [`Tile`].

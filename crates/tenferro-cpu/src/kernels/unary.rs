@@ -14,6 +14,7 @@ macro_rules! tiles {
         impl Tiled for ops::$T {
             const DTYPES: &'static [DType] = FLOATS;
             const COST: usize = 32;
+            const ALIKE: usize = 1;
             fn tile(&self, x: &[DType]) -> Tile {
                 /// # Safety
                 /// As for a [`Tile`].

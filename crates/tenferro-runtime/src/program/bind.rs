@@ -225,7 +225,7 @@ impl Probe<'_> {
         let refs: SmallVec<[&Aval; 4]> = avals.iter().collect();
         let Ok(y) = op.infer_now(&refs) else { return false };
         let mut x: SmallVec<[Operand<'_>; 4]> =
-            dtypes.iter().map(|d| Operand::Read(self.empty[d].read())).collect();
+            dtypes.iter().map(|d| Operand::Read((&self.empty[d]).into())).collect();
         self.backend.run(&kernel, op, &mut x, &y, &mut Out::New).is_ok()
     }
 }

@@ -9,7 +9,9 @@ use std::{
     hash::{Hash, Hasher},
     sync::Arc,
 };
-use tenferro_core_ops::{Atom, Aval, Call, Digest, Dim, Op, Outs, Source as Traced, Var, aval_of, ops};
+use tenferro_core_ops::{
+    Atom, Aval, Call, Digest, Dim, Op, Outs, Source as Traced, Var, aval_of, hash_value, ops,
+};
 use tenferro_tensor::{Error, Result, Value};
 
 /// The outputs of calls that are in the graph, by the id of the call.
@@ -63,17 +65,7 @@ impl Builder {
     /// A present value: a number merges with equal ones, a larger tensor with itself.
     fn present(&mut self, v: &Value) -> Ref {
         let mut h = Digest::default();
-        v.dtype().hash(&mut h);
-        if v.owner().len() == 1
-            && let Ok(bytes) = v.owner().as_bytes()
-        {
-            v.shape().hash(&mut h);
-            h.write(bytes);
-        } else {
-            v.ptr_id().hash(&mut h);
-            let l = v.layout();
-            (l.shape(), l.strides(), l.offset()).hash(&mut h);
-        }
+        hash_value(v, &mut h);
         self.constants(smallvec![v.clone()], h.finish128())[0]
     }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tenferro_core_ops::{
     Atom, Aval, Backend, Dim, Env, Extents, Op, Operand, Out, Outs, ShapeOf, aval_of, contiguous,
 };
-use tenferro_tensor::{Error, Layout, Result, Tensor, TensorRead, TensorView};
+use tenferro_tensor::{Error, Layout, Result, Tensor, TensorRef};
 
 /// Where the elements of a value are.
 #[derive(PartialEq)]
@@ -248,13 +248,10 @@ impl State {
         }
     }
 
-    fn read<'a>(&'a self, program: &'a Lowered, x: &[&'a Tensor], v: u32) -> Result<TensorRead<'a>> {
+    fn read<'a>(&'a self, program: &'a Lowered, x: &[&'a Tensor], v: u32) -> Result<TensorRef<'a>> {
         let place = &self.places[v as usize];
         let t = self.tensor(program, x, place.root);
-        match &place.layout {
-            None => Ok(TensorRead::Tensor(t)),
-            Some(l) => Ok(TensorRead::View(TensorView::new(t, (**l).clone())?)),
-        }
+        place.layout.as_ref().map_or_else(|| Ok(t.into()), |layout| TensorRef::new(t, layout))
     }
 
     /// The tensor of a value that nobody reads again, if it is unique and whole.
