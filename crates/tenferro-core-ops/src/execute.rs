@@ -22,10 +22,10 @@ pub fn aval_of(v: &Value) -> Aval {
 /// What the shape rule or the kernel reports, an operand placed elsewhere, or an operation that `backend` has
 /// neither a kernel nor a decomposition for.
 pub fn execute(backend: &dyn Backend, op: &dyn Op, x: &[&Value]) -> Result<Outs<Value>> {
-    let y = infer(op, x)?;
     if op.is_view() {
-        return Ok(smallvec![view(backend, op, x[0], &y[0])?]);
+        return Ok(smallvec![view(backend, op, x)?]);
     }
+    let y = infer(op, x)?;
     let dtype = x.first().map_or(y[0].dtype, |v| v.dtype());
     let Some(kernel) = backend.kernel(op, dtype) else { return decomposed(backend, op, x, dtype) };
     let mut results = with_operands(x, |operands| backend.run(&kernel, op, operands, &y, &mut Out::New))?;
@@ -84,7 +84,7 @@ pub fn execute_into(
         return with_operands(x, |operands| backend.run(&kernel, op, operands, &y, out));
     }
     let results = if op.is_view() {
-        smallvec![view(backend, op, x[0], &y[0])?]
+        smallvec![view(backend, op, x)?]
     } else {
         decomposed(backend, op, x, dtype)?
     };
@@ -144,15 +144,23 @@ fn check_destination(op: &'static str, y: &[Aval], out: &Out<'_>) -> Result<()> 
     Ok(())
 }
 
-/// A view operation on a present value: another layout over the same buffer, after a copy if its strides
-/// do not allow the view.
-pub fn view(backend: &dyn Backend, op: &dyn Op, x: &Value, y: &Aval) -> Result<Value> {
-    if let Some(layout) = op.view(&x.layout(), y) {
-        return Ok(x.with_layout(layout));
+/// A view operation on a present value: another layout over the same buffer, after a copy if its strides do not
+/// allow the view.
+fn view(backend: &dyn Backend, op: &dyn Op, x: &[&Value]) -> Result<Value> {
+    if let [x] = x
+        && let Some(y) = view_of(op, x)
+    {
+        return y;
     }
-    let x = Value::new(contiguous(backend, x.by_ref())?);
-    let layout = op.view(&x.layout(), y).expect("a view operation accepts a contiguous operand");
-    Ok(x.with_layout(layout))
+    infer(op, x)?;
+    let x = Value::new(contiguous(backend, x[0].by_ref())?);
+    view_of(op, &x).expect("a view operation accepts a contiguous operand that fits its shape rule")
+}
+
+/// The result of a view operation, if its operand fits and need not be copied.
+#[inline]
+pub(crate) fn view_of(op: &dyn Op, x: &Value) -> Option<Result<Value>> {
+    op.view(&x.layout()).map(|layout| x.try_with_layout(layout))
 }
 
 /// A compact copy of `x`.

@@ -27,7 +27,7 @@ pub use differentiate::{backward, jvp_traced, or_zero, unit_cotangent, vjp, vjp_
 pub use digest::Digest;
 pub use dim::{Atom, Dim, Env, Extent, Fresh};
 pub use element::{Element, Number, Ordered};
-pub use execute::{aval_of, contiguous, execute, execute_into, into_tensor, view};
+pub use execute::{aval_of, contiguous, execute, execute_into, into_tensor};
 pub use kernels::{Alike, Kernel, KernelFn, KernelTable, Kernels};
 pub use op::{Arg, Op, Outs, Primitive, Real, Saves, Tangent};
 pub use surface::{align, align_batch, broadcast_all, broadcast_shape, broadcast_to};

@@ -118,9 +118,10 @@ pub trait Primitive: Clone + Eq + Hash + Debug + Send + Sync + 'static {
         None
     }
 
-    /// For a [`VIEW`](Self::VIEW) operation: the layout of the result over the buffer of its input, or
-    /// `None` if `x` must be made contiguous first.
-    fn view(&self, _x: &Layout, _y: &Aval) -> Option<Layout> {
+    /// For a [`VIEW`](Self::VIEW) operation without symbolic parameters: the layout of the result over the
+    /// buffer of its input, or `None` if `x` must be made contiguous first or is not fit for the operation, of
+    /// which [`infer`](Self::infer) then tells why.
+    fn view(&self, _x: &Layout) -> Option<Layout> {
         None
     }
 
@@ -167,7 +168,7 @@ pub trait Op: Debug + Send + Sync + Any {
     /// [`Primitive::vjp`].
     fn vjp(&self, ct: &[Tangent], x: &[Var], y: &[Var], need: &[bool]) -> Option<Outs<Tangent>>;
     /// [`Primitive::view`].
-    fn view(&self, x: &Layout, y: &Aval) -> Option<Layout>;
+    fn view(&self, x: &Layout) -> Option<Layout>;
     /// [`Primitive::dims`].
     fn dims(&self) -> &[Dim];
     /// [`Primitive::with_dims`].
@@ -217,8 +218,8 @@ impl<P: Primitive> Op for P {
     fn vjp(&self, ct: &[Tangent], x: &[Var], y: &[Var], need: &[bool]) -> Option<Outs<Tangent>> {
         Primitive::vjp(self, ct, x, y, need)
     }
-    fn view(&self, x: &Layout, y: &Aval) -> Option<Layout> {
-        Primitive::view(self, x, y)
+    fn view(&self, x: &Layout) -> Option<Layout> {
+        Primitive::view(self, x)
     }
     fn dims(&self) -> &[Dim] {
         Primitive::dims(self)

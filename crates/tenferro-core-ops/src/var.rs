@@ -234,20 +234,33 @@ fn alike(op: &dyn Op, x: &[&Var]) -> Option<Var> {
         let backend = backend?;
         backend.kernel(op, tensor.dtype())?.alike()?(op, backend, tensors)
     });
-    Some(match y? {
-        Ok(y) if tape::is_recording() && now.iter().any(|n| n.node.is_some()) => {
-            tape::record(op, now, Outs::from_buf([Value::new(y)])).swap_remove(0)
+    y.map(|y| finished(op, now, y.map(Value::new)))
+}
+
+/// The result of a view operation that need not copy.
+#[inline]
+fn viewed(op: &dyn Op, x: &[&Var]) -> Option<Var> {
+    let (true, [Var::Now(n)]) = (op.is_view(), x) else { return None };
+    with_current(|backend| backend.map(drop))?;
+    execute::view_of(op, &n.value).map(|y| finished(op, &[n], y))
+}
+
+/// A result, recorded if an input wants a gradient.
+#[inline]
+fn finished(op: &dyn Op, x: &[&Now], y: Result<Value>) -> Var {
+    match y {
+        Ok(y) if tape::is_recording() && x.iter().any(|n| n.node.is_some()) => {
+            tape::record(op, x, Outs::from_buf([y])).swap_remove(0)
         }
-        Ok(y) => Var::Now(Now::new(Value::new(y))),
+        Ok(y) => Var::Now(Now::new(y)),
         Err(e) => Var::Failed(e),
-    })
+    }
 }
 
 /// The only output of `op`, or the error in its place.
 pub fn apply1(op: &dyn Op, x: &[&Var]) -> Var {
-    if op.is_elementwise()
-        && let Some(y) = alike(op, x)
-    {
+    let shortcut = if op.is_elementwise() { alike(op, x) } else { viewed(op, x) };
+    if let Some(y) = shortcut {
         return y;
     }
     match apply(op, x) {

@@ -22,7 +22,7 @@ impl Primitive for StopGradient {
     fn jvp(&self, _: &[Var], _: &[Var], _: &[Tangent]) -> Outs<Tangent> {
         smallvec![None]
     }
-    fn view(&self, x: &Layout, _: &Aval) -> Option<Layout> {
+    fn view(&self, x: &Layout) -> Option<Layout> {
         Some(x.clone())
     }
     fn saves(&self) -> Saves {

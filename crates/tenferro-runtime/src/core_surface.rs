@@ -6,7 +6,9 @@ use tenferro_core_ops::{Dim, Extents, Var, broadcast_to, ops::DotGeneral};
 use tenferro_tensor::{DType, Error, Result};
 
 fn dims(shape: &[usize]) -> Extents<Dim> {
-    shape.iter().map(|&n| Dim::Lit(n)).collect()
+    let mut dims = Extents::new();
+    shape.iter().for_each(|&n| dims.push(Dim::Lit(n)));
+    dims
 }
 
 fn broadcast(x: &Var, shape: &[usize]) -> Var {
@@ -128,7 +130,7 @@ surfaces! {
     /// Repeated to a shape this one is right-aligned with.
     fn broadcast_to(x; shape: &[usize]) -> [T] = broadcast(x, shape);
     /// Every `steps[i]`-th element from `starts[i]` up to, but not including, `limits[i]` along axis `i`.
-    fn slice(x; starts: &[usize], limits: &[usize], steps: &[usize]) -> [T] = x.slice(&dims(starts), &dims(limits), steps);
+    fn slice(x; starts: &[usize], limits: &[usize], steps: &[usize]) -> [T] = x.slice(starts, limits, steps);
     /// Elements `start` up to, but not including, `limit` along one axis.
     fn slice_axis(x; axis: usize, start: usize, limit: usize) -> [T] = x.slice_axis(axis, start, limit);
     /// The block of extents `shape` at `starts`, an integer vector with one entry per axis.

@@ -148,8 +148,25 @@ impl Layout {
     /// Every element fits in a buffer of `len` elements.
     #[inline]
     pub fn fits(&self, len: usize) -> bool {
-        let (min, max) = self.ends();
-        self.is_empty() || (min >= 0 && max < len as i128)
+        self.fits_small(len).unwrap_or_else(|| {
+            let (min, max) = self.ends();
+            self.is_empty() || (min >= 0 && max < len as i128)
+        })
+    }
+
+    /// [`fits`](Layout::fits) in machine words, unless they overflow.
+    #[inline]
+    fn fits_small(&self, len: usize) -> Option<bool> {
+        let (mut min, mut max) = (isize::try_from(self.offset).ok()?, self.offset as isize);
+        for (&extent, &stride) in self.shape.iter().zip(&self.strides) {
+            if extent == 0 {
+                return Some(true);
+            }
+            let reach = isize::try_from(extent - 1).ok()?.checked_mul(stride)?;
+            let end = if reach < 0 { &mut min } else { &mut max };
+            *end = end.checked_add(reach)?;
+        }
+        Some(min >= 0 && (max as usize) < len)
     }
 
     /// Two indices never share an element. Conservative: `false` when unsure.

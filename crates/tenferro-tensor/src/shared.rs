@@ -6,6 +6,7 @@
 //! is made and dropped without the system's allocator.
 
 use std::{
+    fmt,
     ops::Deref,
     process::abort,
     ptr::NonNull,
@@ -102,6 +103,12 @@ impl<T> Deref for Shared<T> {
     fn deref(&self) -> &T {
         // SAFETY: the value lives while an owner does, and is written only through `get_mut`.
         unsafe { &(*self.0.as_ptr()).value }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
     }
 }
 

@@ -3,12 +3,11 @@
 //! Cloning shares the owner; a transpose or slice is another layout of the same owner. Invariant: a
 //! layout, where there is one, lies inside the owner and is not the owner's own.
 
-use std::sync::Arc;
-
 use crate::{
     DType, Error, Layout, Placement, Result, Scalar, Tensor, TensorRead, TensorRef, TensorView,
     TypedTensor,
     erased::check_inside,
+    shared::Shared,
 };
 
 /// A shared handle on a tensor and a layout of its elements.
@@ -25,13 +24,13 @@ use crate::{
 #[derive(Debug)]
 pub struct Value {
     owner: Tensor,
-    layout: Option<Arc<Layout>>,
+    layout: Option<Shared<Layout>>,
 }
 
 impl Clone for Value {
     #[inline]
     fn clone(&self) -> Self {
-        Value { owner: self.owner.share(), layout: self.layout.clone() }
+        Value { owner: self.owner.share(), layout: self.layout.as_ref().map(Shared::share) }
     }
 }
 
@@ -61,7 +60,7 @@ impl Value {
         check_inside("with_layout", &self.owner, &layout)?;
         let whole =
             layout.shape() == self.owner.shape() && layout.offset() == 0 && layout.is_col_major_contiguous();
-        let layout = (!whole).then(|| Arc::new(layout));
+        let layout = (!whole).then(|| Shared::new(layout));
         Ok(Value { owner: self.owner.share(), layout })
     }
 

@@ -64,7 +64,7 @@ impl Primitive for ExtractDiag {
             Err(e) => Var::Failed(e),
         })]
     }
-    fn view(&self, x: &Layout, _: &Aval) -> Option<Layout> {
+    fn view(&self, x: &Layout) -> Option<Layout> {
         x.diagonal(Self::NAME, self.axes.0, self.axes.1).ok()
     }
     fn saves(&self) -> Saves {

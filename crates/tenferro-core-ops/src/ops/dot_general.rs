@@ -2,7 +2,7 @@
 
 use super::{Axes, NUMBERS, expect, expect_axes, first, sum};
 use crate::{
-    aval::Aval,
+    aval::{Aval, Extents},
     dim::{Dim, Extent, Fresh},
     op::{Arg, Outs, Primitive, Saves, Tangent},
     var::{Var, apply1},
@@ -43,7 +43,19 @@ impl DotGeneral {
 }
 
 fn free(rank: usize, contract: &[usize], batch: &[usize]) -> Axes {
-    (0..rank).filter(|a| !contract.contains(a) && !batch.contains(a)).collect()
+    let mut axes = Axes::new();
+    for a in 0..rank {
+        if !contract.contains(&a) && !batch.contains(&a) {
+            axes.push(a);
+        }
+    }
+    axes
+}
+
+fn concatenated(a: &[usize], b: &[usize]) -> Axes {
+    let mut axes = Axes::from_slice(a);
+    axes.extend_from_slice(b);
+    axes
 }
 
 /// `axes` in the ascending order of their partners: as a product leaves them that sums over all other axes of
@@ -86,9 +98,8 @@ impl Primitive for DotGeneral {
                 ));
             }
         }
-        let all = |c: &[usize], b: &[usize]| c.iter().chain(b).copied().collect::<Axes>();
-        expect_axes(Self::NAME, &all(&self.lhs_contract, &self.lhs_batch), a.len())?;
-        expect_axes(Self::NAME, &all(&self.rhs_contract, &self.rhs_batch), b.len())?;
+        expect_axes(Self::NAME, &concatenated(&self.lhs_contract, &self.lhs_batch), a.len())?;
+        expect_axes(Self::NAME, &concatenated(&self.rhs_contract, &self.rhs_batch), b.len())?;
         for (what, l, r) in pairs {
             for (&i, &j) in l.iter().zip(r) {
                 D::equal(Self::NAME, what, &a[i], &b[j]).map_err(|_| {
@@ -103,10 +114,11 @@ impl Primitive for DotGeneral {
                 })?;
             }
         }
-        let shape = self.lhs_free(a.len()).into_iter().map(|i| a[i].clone());
-        let shape = shape.chain(self.rhs_free(b.len()).into_iter().map(|i| b[i].clone()));
-        let shape = shape.chain(self.lhs_batch.iter().map(|&i| a[i].clone()));
-        Ok(smallvec![Aval::new(x[0].dtype, shape)])
+        let mut shape = Extents::new();
+        self.lhs_free(a.len()).iter().for_each(|&i| shape.push(a[i].clone()));
+        self.rhs_free(b.len()).iter().for_each(|&i| shape.push(b[i].clone()));
+        self.lhs_batch.iter().for_each(|&i| shape.push(a[i].clone()));
+        Ok(smallvec![Aval { dtype: x[0].dtype, shape }])
     }
     fn jvp(&self, x: &[Var], _: &[Var], t: &[Tangent]) -> Outs<Tangent> {
         let a = t[0].as_ref().map(|s| apply1(self, &[s, &x[1]]));
@@ -183,20 +195,20 @@ impl Var {
             let expected = "as many columns of the first as rows of the second";
             return Var::Failed(Error::shape("matmul", "inner extents", got, expected));
         }
-        let aligned = crate::surface::align_batch("matmul", self, o);
-        let (a, b) = match aligned {
-            Ok(x) => x,
-            Err(e) => return Var::Failed(e),
-        };
-        let batch: Axes = (2..a.rank()).collect();
-        let op = DotGeneral {
-            lhs_contract: smallvec![1],
-            rhs_contract: smallvec![0],
+        let product = |batch: Axes| DotGeneral {
+            lhs_contract: Axes::from_slice(&[1]),
+            rhs_contract: Axes::from_slice(&[0]),
             lhs_batch: batch.clone(),
             rhs_batch: batch,
             ..DotGeneral::default()
         };
-        a.dot_general(&b, &op)
+        if ra == 2 && rb == 2 {
+            return self.dot_general(o, &product(Axes::new()));
+        }
+        match crate::surface::align_batch("matmul", self, o) {
+            Ok((a, b)) => a.dot_general(&b, &product((2..a.rank()).collect())),
+            Err(e) => Var::Failed(e),
+        }
     }
 
     /// Sum of products over the last `n` axes of `self` and the first `n` of `o`, in order.

@@ -8,7 +8,7 @@ use crate::{
     op::{Arg, Outs, Primitive, Saves, Tangent},
     var::{Var, apply1},
 };
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 use tenferro_tensor::{Error, Layout, Result};
 
 /// Axis `i` of the result is axis `perm[i]` of the operand.
@@ -39,7 +39,7 @@ impl Primitive for Transpose {
         }
         smallvec![Some(first(ct).transpose(&inverse))]
     }
-    fn view(&self, x: &Layout, _: &Aval) -> Option<Layout> {
+    fn view(&self, x: &Layout) -> Option<Layout> {
         x.transpose(Self::NAME, &self.perm).ok()
     }
     fn saves(&self) -> Saves {
@@ -79,8 +79,8 @@ impl Primitive for Reshape {
     fn transpose(&self, ct: &[Tangent], x: &[Arg]) -> Outs<Tangent> {
         smallvec![Some(first(ct).reshape(&x[0].aval().shape))]
     }
-    fn view(&self, x: &Layout, y: &Aval) -> Option<Layout> {
-        x.reshape(Self::NAME, &y.shape).ok().flatten()
+    fn view(&self, x: &Layout) -> Option<Layout> {
+        x.reshape(Self::NAME, &literals(&self.shape)?).ok().flatten()
     }
     fn dims(&self) -> &[Dim] {
         &self.shape
@@ -149,8 +149,14 @@ impl Primitive for BroadcastInDim {
             .collect();
         smallvec![Some(sum.transpose(&perm).reshape(&operand))]
     }
-    fn view(&self, x: &Layout, y: &Aval) -> Option<Layout> {
-        x.broadcast(Self::NAME, &y.shape, &self.axes).ok()
+    fn view(&self, x: &Layout) -> Option<Layout> {
+        let shape = literals(&self.shape)?;
+        // A layout repeats any axis of extent 1, the operation those it was made to.
+        let fits = |(i, &a): (usize, &usize)| {
+            self.repeated.contains(&i) || x.shape().get(i).is_some_and(|n| shape.get(a) == Some(n))
+        };
+        let fits = self.axes.iter().enumerate().all(fits);
+        fits.then(|| x.broadcast(Self::NAME, &shape, &self.axes).ok()).flatten()
     }
     fn dims(&self) -> &[Dim] {
         &self.shape
@@ -167,14 +173,17 @@ impl Primitive for BroadcastInDim {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Slice {
     /// Starts, then limits.
-    bounds: Extents<Dim>,
+    bounds: SmallVec<[Dim; 12]>,
     steps: Axes,
 }
 
 impl Slice {
     /// A slice with one start, limit and step for each axis.
-    pub fn new(starts: &[Dim], limits: &[Dim], steps: &[usize]) -> Self {
-        Slice { bounds: starts.iter().chain(limits).cloned().collect(), steps: steps.into() }
+    pub fn new<D: Extent>(starts: &[D], limits: &[D], steps: &[usize]) -> Self {
+        let mut bounds = SmallVec::new();
+        starts.iter().for_each(|d| bounds.push(d.to_dim()));
+        limits.iter().for_each(|d| bounds.push(d.to_dim()));
+        Slice { bounds, steps: Axes::from_slice(steps) }
     }
 }
 
@@ -233,11 +242,11 @@ impl Primitive for Slice {
         let zero = Var::scalar(ct.dtype(), tenferro_tensor::C64::new(0.0, 0.0));
         smallvec![Some(ct.pad(&zero, &low, &high, &gaps))]
     }
-    fn view(&self, x: &Layout, _: &Aval) -> Option<Layout> {
-        let lit = |d: &[Dim]| d.iter().map(|d| d.as_lit().unwrap_or(0)).collect::<Axes>();
-        let (starts, limits) = self.bounds.split_at(self.steps.len());
-        let steps: smallvec::SmallVec<[isize; 6]> = self.steps.iter().map(|&s| s as isize).collect();
-        x.slice(Self::NAME, &lit(starts), &lit(limits), &steps).ok()
+    fn view(&self, x: &Layout) -> Option<Layout> {
+        let (starts, limits) = self.bounds.split_at_checked(self.steps.len())?;
+        let mut steps: SmallVec<[isize; 6]> = SmallVec::new();
+        self.steps.iter().for_each(|&s| steps.push(s as isize));
+        x.slice(Self::NAME, &literals(starts)?, &literals(limits)?, &steps).ok()
     }
     fn dims(&self) -> &[Dim] {
         &self.bounds
@@ -271,12 +280,21 @@ impl Primitive for Reverse {
     fn transpose(&self, ct: &[Tangent], _: &[Arg]) -> Outs<Tangent> {
         smallvec![Some(first(ct).reverse(&self.axes))]
     }
-    fn view(&self, x: &Layout, _: &Aval) -> Option<Layout> {
+    fn view(&self, x: &Layout) -> Option<Layout> {
         x.reverse(Self::NAME, &self.axes).ok()
     }
     fn saves(&self) -> Saves {
         Saves::NONE
     }
+}
+
+/// The extents, if all are known.
+fn literals(extents: &[Dim]) -> Option<Extents> {
+    let mut known = Extents::new();
+    for d in extents {
+        known.push(d.as_lit()?);
+    }
+    Some(known)
 }
 
 impl Var {
@@ -285,7 +303,7 @@ impl Var {
         if perm.len() == self.rank() && perm.iter().enumerate().all(|(i, &p)| i == p) {
             return self.clone();
         }
-        apply1(&Transpose { perm: perm.into() }, &[self])
+        apply1(&Transpose { perm: Axes::from_slice(perm) }, &[self])
     }
 
     /// The conjugate transpose of the first two axes.
@@ -322,7 +340,7 @@ impl Var {
     }
 
     /// Every `steps[i]`-th element from `starts[i]` up to, but not including, `limits[i]` along axis `i`.
-    pub fn slice(&self, starts: &[Dim], limits: &[Dim], steps: &[usize]) -> Var {
+    pub fn slice<D: Extent>(&self, starts: &[D], limits: &[D], steps: &[usize]) -> Var {
         let lengths = [starts.len(), limits.len(), steps.len()];
         if let Err(e) = self.one_per_axis(Slice::NAME, "number of starts, limits and steps", lengths) {
             return Var::Failed(e);

@@ -14,7 +14,7 @@ use crate::{
 };
 use smallvec::SmallVec;
 use tenferro_core_ops::{
-    Aval, Kernels, Operand, Out, Outs,
+    Aval, Kernels, Number, Operand, Out, Outs,
     ops::{Axes, DotGeneral, NUMBERS},
 };
 use tenferro_tensor::{Result, Scalar, Tensor, TensorRef, dispatch_number};
@@ -27,7 +27,7 @@ pub(super) fn list(table: &mut dyn Kernels) {
 }
 
 /// The provider of matrix products of each dtype.
-pub(crate) trait Gemm: Scalar {
+pub(crate) trait Gemm: Number {
     /// `C = alpha op(A) op(B) + beta C`; `beta = 0` does not read C.
     ///
     /// # Safety
@@ -183,6 +183,53 @@ impl<T: Gemm> Job<'_, T> {
     }
 }
 
+/// Below this many multiplications a product of two matrices costs less than preparing one.
+const SMALL: usize = 128;
+
+/// The product of two small matrices, or `None` for any other contraction.
+fn small<T: Gemm>(op: &DotGeneral, x: &[Operand<'_>], y: &[Aval]) -> Option<Result<Outs<Tensor>>> {
+    let ([ka], [kb]) = (&op.lhs_contract[..], &op.rhs_contract[..]) else { return None };
+    let (a, b) = (x[0].read(), x[1].read());
+    let ([m, n], [a0, a1], [b0, _]) = (&y[0].shape[..], a.shape(), b.shape()) else { return None };
+    let k = if *ka == 0 { *a0 } else { *a1 };
+    if m.saturating_mul(*n).saturating_mul(k) > SMALL {
+        return None;
+    }
+    // Strides along the free and the summed axis.
+    let strides = |x: &TensorRef<'_>, rows: usize, summed: usize| {
+        let s = x.strides().map_or([1, rows as isize], |s| [s[0], s[1]]);
+        (s[1 - summed], s[summed])
+    };
+    let ((a_free, a_sum), (b_free, b_sum)) = (strides(&a, *a0, *ka), strides(&b, *b0, *kb));
+    let multiply = || {
+        let (pa, pb) = (a.host_ptr::<T>()?, b.host_ptr::<T>()?);
+        let mut to = Tensor::uninit(y[0].dtype, &y[0].shape)?;
+        let first = to.as_mut_ptr::<T>();
+        for j in 0..*n {
+            for i in 0..*m {
+                let mut sum = T::zero();
+                for p in 0..k as isize {
+                    // SAFETY: the shape rule checked the extents, and the layouts are within their buffers.
+                    let (u, v) = unsafe {
+                        (
+                            *pa.offset(i as isize * a_free + p * a_sum),
+                            *pb.offset(j as isize * b_free + p * b_sum),
+                        )
+                    };
+                    let u = if op.conj_lhs { u.conjugate() } else { u };
+                    let v = if op.conj_rhs { v.conjugate() } else { v };
+                    sum = sum.plus(u.times(v));
+                }
+                // SAFETY: i < m and j < n.
+                unsafe { first.add(i + j * m).write(sum) };
+            }
+        }
+        // SAFETY: all elements were written.
+        Ok(Outs::from_buf([unsafe { to.assume_init() }]))
+    };
+    Some(multiply())
+}
+
 fn dot_general<T: Gemm>(
     op: &DotGeneral,
     cpu: &CpuBackend,
@@ -190,6 +237,11 @@ fn dot_general<T: Gemm>(
     y: &[Aval],
     out: &mut Out<'_>,
 ) -> Result<Outs<Tensor>> {
+    if let Out::New = out
+        && let Some(y) = small::<T>(op, x, y)
+    {
+        return y;
+    }
     let (a, b) = (x[0].read(), x[1].read());
     let (fa, fb) = (op.lhs_free(a.rank()), op.rhs_free(b.rank()));
     let extent = |axes: &[usize], x: &TensorRef<'_>| axes.iter().map(|&i| x.shape()[i]).product::<usize>();

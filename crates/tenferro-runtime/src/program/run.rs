@@ -200,7 +200,7 @@ impl State {
             return Ok(());
         }
         let place =
-            matches!(i.step, Step::View).then(|| self.view(&**op, i.x[0].value, i.y, &y[0])).transpose()?;
+            matches!(i.step, Step::View).then(|| self.view(&**op, i.x[0].value, i.y)).transpose()?;
         for (v, y) in results.zip(y) {
             self.changed[v] = self.fresh || self.avals[v] != y;
             self.avals[v] = y;
@@ -214,17 +214,17 @@ impl State {
     }
 
     /// Where the elements of the view `y` of value `x` are.
-    fn view(&self, op: &dyn Op, x: u32, v: u32, y: &Aval) -> Result<Place> {
+    fn view(&self, op: &dyn Op, x: u32, v: u32) -> Result<Place> {
         let of = &self.places[x as usize];
         let shape = &self.avals[x as usize].shape;
         let owned = match &of.layout {
             Some(l) => (**l).clone(),
             None => Layout::contiguous(shape),
         };
-        let (root, layout) = match op.view(&owned, y) {
+        let (root, layout) = match op.view(&owned) {
             Some(layout) => (of.root, layout),
             None => {
-                let layout = op.view(&Layout::contiguous(shape), y).ok_or_else(|| {
+                let layout = op.view(&Layout::contiguous(shape)).ok_or_else(|| {
                     Error::layout(op.name(), "view", format_args!("{owned:?}"), "a view of a compact operand")
                 })?;
                 (v, layout)
