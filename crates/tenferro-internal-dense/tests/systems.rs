@@ -71,12 +71,12 @@ fn check_solve<T: Sample>(n: usize, nrhs: usize, row_major: bool) {
             T::lu((n, n), from, packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq);
             T::solve_lu((n, nrhs), packed.as_ptr(), perm.as_ptr(), adjoint, target, Par::Seq).unwrap();
         }
-        for q in 0..n * nrhs {
+        for (q, b) in b.iter().enumerate() {
             let (i, j) = (q % n, q / n);
             let element = |p: usize| if adjoint { a[p + i * n].wide().conj() } else { a[i + p * n].wide() };
             let sum: Complex<f64> = (0..n).map(|p| element(p) * x[at(p, j)].wide()).sum();
             let size = norm(x.iter().map(|x| x.wide()));
-            let error = (sum - b[q].wide()).norm();
+            let error = (sum - b.wide()).norm();
             assert!(error < 30.0 * n as f64 * T::eps() * size, "{n}, {nrhs}, {adjoint}: {error:e}");
         }
     }
