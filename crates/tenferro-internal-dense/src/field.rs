@@ -38,7 +38,7 @@ pub trait Real: Field<Real = Self> + PartialOrd {
     fn power(e: i32) -> Self;
 }
 
-/// An element type of dense linear algebra: f32, f64, Complex<f32> or Complex<f64>.
+/// An element type of dense linear algebra: `f32`, `f64`, `Complex<f32>` or `Complex<f64>`.
 pub trait Field:
     Sealed
     + Copy

@@ -2,7 +2,7 @@
 //!
 //! An internal crate of tenferro: its interface may change in any version.
 //!
-//! [`Dense`] lists the routines. Each picks between own loops, which win for small matrices because they start
+//! `Dense` lists the routines. Each picks between own loops, which win for small matrices because they start
 //! at once, and faer. The kernels of tenferro-cpu and tenferro-linalg loop over the batch and call down here.
 //!
 //! Invariants: everything that instantiates faer is compiled in this crate, once per element type, and this

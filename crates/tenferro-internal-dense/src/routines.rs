@@ -22,7 +22,7 @@ pub enum DenseError {
     },
 }
 
-/// Products and factorizations of matrices of f32, f64, Complex<f32> or Complex<f64>.
+/// Products and factorizations of matrices of `f32`, `f64`, `Complex<f32>` or `Complex<f64>`.
 ///
 /// Methods of four types, and not generic functions, which each crate that calls them would compile again.
 pub trait Dense: Field {
