@@ -3,16 +3,16 @@
 //! An operand is read where it lies, whatever its strides; outputs are new and compact. One matrix may use
 //! all threads; of many, each thread takes some.
 
-use crate::dense::{DenseError, Field, Strided};
 use smallvec::SmallVec;
 use std::sync::Mutex;
 use tenferro_core_ops::{Aval, Extent, ops};
 use tenferro_cpu::{CpuBackend, Par};
+use tenferro_internal_dense::{self as dense, Dense, DenseError, Field, Strided};
 use tenferro_tensor::{DType, Error, Result, Scalar, Tensor, TensorRead, UninitTensor};
 
 /// The element types of dense linear algebra, as tensors hold them.
-pub(crate) trait Element: Field<Real: Scalar> + Scalar {}
-impl<T: Field<Real: Scalar> + Scalar> Element for T {}
+pub(crate) trait Element: Dense<Real: Scalar> + Scalar {}
+impl<T: Dense<Real: Scalar> + Scalar> Element for T {}
 
 /// Checks that operand `i` is a stack of matrices and gives the extents of one.
 pub(crate) fn expect_matrix<'a, D: Extent>(
@@ -181,20 +181,20 @@ pub(crate) fn for_each(
     cpu: &CpuBackend,
     count: usize,
     work: usize,
-    f: impl Fn(usize, faer::Par) -> Result<(), DenseError> + Send + Sync,
+    f: impl Fn(usize, dense::Par) -> Result<(), DenseError> + Send + Sync,
 ) -> Result<(), Failure> {
     cpu.parallel(work.saturating_mul(count), |par| {
         let inner = match par {
-            Par::Rayon(n) if count < n.get() => faer::Par::Rayon(n),
-            _ => faer::Par::Seq,
+            Par::Rayon(n) if count < n.get() => dense::Par::Rayon(n),
+            _ => dense::Par::Seq,
         };
-        if inner != faer::Par::Seq || par == Par::Seq {
+        if inner != dense::Par::Seq || par == Par::Seq {
             return (0..count).try_for_each(|b| f(b, inner).map_err(|why| Failure { batch: b, why }));
         }
         let first: Mutex<Option<Failure>> = Mutex::new(None);
         par.for_each_chunk(count, 1, |range| {
             for b in range {
-                if let Err(why) = f(b, faer::Par::Seq) {
+                if let Err(why) = f(b, dense::Par::Seq) {
                     let mut first = first.lock().unwrap_or_else(|e| e.into_inner());
                     if first.as_ref().is_none_or(|old| b < old.batch) {
                         *first = Some(Failure { batch: b, why });

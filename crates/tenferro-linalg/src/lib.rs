@@ -24,7 +24,6 @@
 //! ```
 
 mod batch;
-mod dense;
 mod divided;
 mod lu;
 mod matrix;

@@ -6,7 +6,6 @@
 
 use crate::{
     batch::{Element, Matrices, Results, count, expect_finite, expect_matrix, for_each, unlisted},
-    dense,
     matrix::{enlarge, floating, leading},
     triangular::TriangularSolve,
 };
@@ -116,7 +115,7 @@ fn run<T: Element>(
         // elements.
         unsafe {
             expect_finite((m, n), read.at(b))?;
-            dense::lu((m, n), read.at(b), packed.at(b), p.as_mut_ptr(), par);
+            T::lu((m, n), read.at(b), packed.at(b), p.as_mut_ptr(), par);
             for (i, &p) in p.iter().enumerate() {
                 *perm.at(b).add(i) = p as i64;
             }

@@ -9,7 +9,6 @@ use crate::{
         Element, Matrices, Results, copy_matrix, count, expect_batch, expect_matrix, expect_square, for_each,
         unlisted,
     },
-    dense::{self, Strided},
     lu::LuFactor,
     matrix::floating,
 };
@@ -20,6 +19,7 @@ use tenferro_core_ops::{
     ops::{DotGeneral, FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
+use tenferro_internal_dense::{Field, Strided};
 use tenferro_tensor::{DType, Error, Result, Tensor, dispatch_float};
 
 /// `X = A^-1 B`, or `A^-H B` if `adjoint`. Inputs: A, the two outputs of [`LuFactor`] on A, B.
@@ -114,11 +114,11 @@ fn run<T: Element>(
             let f = if f.row == 1 && f.col == n as isize {
                 f.ptr
             } else {
-                compact.resize(n * n, <T as dense::Field>::ZERO);
+                compact.resize(n * n, <T as Field>::ZERO);
                 copy_matrix((n, n), f, compact.as_mut_ptr());
                 compact.as_ptr()
             };
-            dense::solve_lu((n, nrhs), f, p.as_ptr(), op.adjoint, x, par)
+            T::solve_lu((n, nrhs), f, p.as_ptr(), op.adjoint, x, par)
         }
     })
     .map_err(|e| e.error(LuSolve::NAME, packed.shape()))?;

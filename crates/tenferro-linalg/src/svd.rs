@@ -22,7 +22,6 @@
 
 use crate::{
     batch::{Element, Matrices, Results, count, expect_matrix, for_each, unlisted},
-    dense::{self, Field, Vectors},
     matrix::{diagonal, enlarge, floating, leading, over_columns, over_rows, scale_columns, scale_rows},
 };
 use smallvec::smallvec;
@@ -31,6 +30,7 @@ use tenferro_core_ops::{
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
+use tenferro_internal_dense::{Field, Real, Vectors};
 use tenferro_tensor::{DType, Result, Tensor, dispatch_float, dispatch_real};
 
 /// The factors of `A = U diag(s) Vh` of an `m x n` matrix with `k = min(m, n)`: U is `m x k`, s has length k,
@@ -123,7 +123,7 @@ fn run<T: Element>(op: &Svd, cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]
     for_each(cpu, matrices, 20 * m * n * m.min(n), |b, par| {
         // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of the sizes
         // that the shape rule gave, written by this call alone.
-        unsafe { dense::svd((m, n), read.at(b), u.at(b), s.at(b), vh.at(b), vectors, par) }
+        unsafe { T::svd((m, n), read.at(b), u.at(b), s.at(b), vh.at(b), vectors, par) }
     })
     .map_err(|e| e.error(Svd::NAME, a.shape()))?;
     // SAFETY: every matrix succeeded, and then its factors are written in full.
@@ -165,7 +165,7 @@ impl Primitive for Gaps {
     }
 }
 
-fn tabulate<T: Element + dense::Real>(s: &Operand<'_>, y: &[Aval]) -> Result<Outs<Tensor>> {
+fn tabulate<T: Element + Real>(s: &Operand<'_>, y: &[Aval]) -> Result<Outs<Tensor>> {
     let s = s.read();
     let (k, batch) = (s.shape()[0], s.shape()[1..].iter().product());
     let read = Matrices::<T>::vectors(&s)?;

@@ -1,11 +1,8 @@
 //! Systems with a triangular matrix.
 
-use crate::{
-    batch::{
-        Element, Matrices, Results, copy_matrix, count, expect_batch, expect_matrix, expect_square, for_each,
-        unlisted,
-    },
-    dense::{self, DenseError, Field, Strided, Triangle},
+use crate::batch::{
+    Element, Matrices, Results, copy_matrix, count, expect_batch, expect_matrix, expect_square, for_each,
+    unlisted,
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
@@ -13,6 +10,7 @@ use tenferro_core_ops::{
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
+use tenferro_internal_dense::{DenseError, Field, Strided, Triangle};
 use tenferro_tensor::{Result, Tensor, dispatch_float};
 
 /// `X = T^-1 B`, or `T^-H B` if `adjoint`, where T is a triangle of the square first input; the other
@@ -100,7 +98,7 @@ fn run<T: Element>(
             }
             let triangle = if op.lower != op.adjoint { Triangle::Lower } else { Triangle::Upper };
             let x = Strided { ptr: solution.at(i), row: 1, col: n as isize };
-            dense::triangular_solve((n, nrhs), (triangle, op.unit_diagonal), t, op.adjoint, x, par);
+            T::triangular_solve((n, nrhs), (triangle, op.unit_diagonal), t, op.adjoint, x, par);
         }
         Ok(())
     })

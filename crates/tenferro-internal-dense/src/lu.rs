@@ -6,20 +6,20 @@
 
 use faer::Par;
 
-use super::{Field, Real, Strided, Triangle, triangular_solve, vectorised};
+use crate::provider::Provider;
+use crate::simd::vectorised;
+use crate::triangular::triangular_solve;
+use crate::workspace::with_zeros;
+use crate::{Factor, Real, Strided, Triangle};
 
 /// Columns below which a panel is factored by plain loops.
 const LEAF: usize = 8;
 
-/// P A = L U of an m x n matrix: `packed` (m x n, column-major) receives U on and above the diagonal and the
-/// unit lower L below it, `perm` (length m) the permutation: row i of P A is row `perm[i]` of A.
-///
-/// A singular matrix has factors all the same. NaN and infinities propagate.
+/// See [`Dense::lu`](crate::Dense::lu).
 ///
 /// # Safety
-/// A is readable, `packed` and `perm` are writable and overlap neither A nor each other; they need not be
-/// initialised. m <= i32::MAX. A may be `packed` itself when its strides are (1, m).
-pub(crate) unsafe fn lu<T: Field>(
+/// Stated there.
+pub(crate) unsafe fn lu<T: Provider>(
     (m, n): (usize, usize),
     a: Strided<*const T>,
     packed: *mut T,
@@ -44,7 +44,7 @@ pub(crate) unsafe fn lu<T: Field>(
         if n > k {
             // The columns right of a wide matrix's square: follow the permutation, then U = L^-1 A.
             let right = packed.add(k * m);
-            super::with_zeros(m, |column| {
+            with_zeros(m, |column| {
                 for j in 0..n - k {
                     let target = std::slice::from_raw_parts_mut(right.add(j * m), m);
                     column.copy_from_slice(target);
@@ -69,7 +69,7 @@ struct Panel<T> {
     cols: usize,
 }
 
-impl<T: Field> Panel<T> {
+impl<T: Provider> Panel<T> {
     /// # Safety
     /// j < cols.
     #[inline(always)]
@@ -87,7 +87,7 @@ impl<T: Field> Panel<T> {
 ///
 /// # Safety
 /// The panel is initialised and nobody else's; `perm` has its rows' length.
-unsafe fn factor<T: Field>(panel: Panel<T>, perm: &mut [i32], par: Par) {
+unsafe fn factor<T: Provider>(panel: Panel<T>, perm: &mut [i32], par: Par) {
     let Panel { rows, cols, .. } = panel;
     let mut pivots = smallvec::SmallVec::<[u32; 64]>::new();
     pivots.resize(cols, 0);
@@ -101,7 +101,7 @@ unsafe fn factor<T: Field>(panel: Panel<T>, perm: &mut [i32], par: Par) {
 
 /// # Safety
 /// As for `factor`; `pivots` has the columns' length.
-unsafe fn recurse<T: Field>(panel: Panel<T>, pivots: &mut [u32], par: Par) {
+unsafe fn recurse<T: Provider>(panel: Panel<T>, pivots: &mut [u32], par: Par) {
     let Panel { a, ld, rows, cols } = panel;
     if cols <= LEAF {
         // SAFETY: the caller's promise.
@@ -119,7 +119,10 @@ unsafe fn recurse<T: Field>(panel: Panel<T>, pivots: &mut [u32], par: Par) {
         let (u12, a22) = (panel.at(0, half), panel.at(half, half));
         let read = |s: Strided<*mut T>| Strided { ptr: s.ptr.cast_const(), row: s.row, col: s.col };
         triangular_solve((half, cols - half), (Triangle::Lower, true), read(l11), false, u12, par);
-        T::subtract_product((rows - half, cols - half, half), read(l21), read(u12), a22, par);
+        let factor =
+            |s: Strided<*mut T>| Factor { ptr: s.ptr.cast_const(), row: s.row, col: s.col, conj: false };
+        let shape = (rows - half, cols - half, half);
+        T::product(shape, -T::ONE, factor(l21), factor(u12), true, a22, par);
         let below = Panel { a: a22.ptr, rows: rows - half, cols: cols - half, ld };
         recurse(below, second, par);
         exchange(Panel { a: l21.ptr, rows: rows - half, ..left }, second);
@@ -133,7 +136,7 @@ unsafe fn recurse<T: Field>(panel: Panel<T>, pivots: &mut [u32], par: Par) {
 ///
 /// # Safety
 /// The panel is initialised and nobody else's; the pivots are below its rows.
-unsafe fn exchange<T: Field>(panel: Panel<T>, pivots: &[u32]) {
+unsafe fn exchange<T: Provider>(panel: Panel<T>, pivots: &[u32]) {
     for j in 0..panel.cols {
         // SAFETY: j < cols.
         let column = unsafe { panel.column(j) };
@@ -148,7 +151,7 @@ unsafe fn exchange<T: Field>(panel: Panel<T>, pivots: &[u32]) {
 /// # Safety
 /// As for `recurse`.
 #[inline(always)]
-unsafe fn leaf<T: Field>(panel: Panel<T>, pivots: &mut [u32]) {
+unsafe fn leaf<T: Provider>(panel: Panel<T>, pivots: &mut [u32]) {
     for j in 0..panel.cols {
         // SAFETY: the two columns held together are j and a later one.
         unsafe {

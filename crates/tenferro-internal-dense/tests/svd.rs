@@ -1,50 +1,13 @@
-//! Residuals in the units of LAPACK's test programs (a backward stable routine stays below 30), and values
+//! Residuals in the units of LAPACK's test programs (a backward stable routine stays below 30), and singular values
 //! computed at 300 digits.
 
-#![allow(clippy::needless_range_loop)]
+#![cfg(feature = "faer")]
 
-use super::*;
+mod common;
 
-/// Deterministic numbers in (-1, 1).
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    }
-}
-
-trait Sample: Field {
-    fn of(re: f64, im: f64) -> Self;
-    fn wide(self) -> Complex<f64>;
-    fn eps() -> f64;
-}
-
-macro_rules! sample {
-    ($($t:ty, $r:ty, |$re:ident, $im:ident| $of:expr, |$x:ident| $wide:expr;)*) => {$(
-        impl Sample for $t {
-            fn of($re: f64, $im: f64) -> Self { $of }
-            fn wide(self) -> Complex<f64> { let $x = self; $wide }
-            fn eps() -> f64 { <$r>::EPSILON as f64 }
-        }
-    )*};
-}
-
-sample! {
-    f32, f32, |re, _im| re as f32, |x| Complex::new(x as f64, 0.0);
-    f64, f64, |re, _im| re, |x| Complex::new(x, 0.0);
-    Complex<f32>, f32, |x, y| Complex::new(x as f32, y as f32), |x| Complex::new(x.re as f64, x.im as f64);
-    Complex<f64>, f64, |re, im| Complex::new(re, im), |x| x;
-}
-
-fn matrix<T: Sample>(m: usize, n: usize, mut f: impl FnMut(usize, usize) -> (f64, f64)) -> Vec<T> {
-    (0..m * n).map(|at| f(at % m, at / m)).map(|(re, im)| T::of(re, im)).collect()
-}
-
-fn strided<P>(ptr: P, ld: usize) -> Strided<P> {
-    Strided { ptr, row: 1, col: ld as isize }
-}
+use common::{Rng, Sample, matrix, norm, strided};
+use num_complex::Complex;
+use tenferro_internal_dense::{Dense, DenseError, Par, Strided, Vectors};
 
 /// A product of column-major matrices in double precision, the first conjugate-transposed if `adjoint`.
 fn multiply(a: &[Complex<f64>], b: &[Complex<f64>], inner: usize, adjoint: bool) -> Vec<Complex<f64>> {
@@ -52,10 +15,6 @@ fn multiply(a: &[Complex<f64>], b: &[Complex<f64>], inner: usize, adjoint: bool)
     let at = |i: usize, p: usize| if adjoint { a[p + i * inner].conj() } else { a[i + p * m] };
     let element = |q: usize| (0..inner).map(|p| at(q % m, p) * b[p + q / m * inner]).sum();
     (0..m * n).map(element).collect()
-}
-
-fn norm(a: impl Iterator<Item = Complex<f64>>) -> f64 {
-    a.map(|x| x.norm_sqr()).sum::<f64>().sqrt()
 }
 
 fn decompose<T: Sample>(m: usize, n: usize, a: &[T], vectors: Vectors) -> (Vec<T>, Vec<T::Real>, Vec<T>) {
@@ -66,7 +25,7 @@ fn decompose<T: Sample>(m: usize, n: usize, a: &[T], vectors: Vectors) -> (Vec<T
     // SAFETY: the buffers have the documented sizes.
     unsafe {
         let (u, s, vh) = (u.as_mut_ptr(), s.as_mut_ptr(), vh.as_mut_ptr());
-        svd((m, n), strided(a.as_ptr(), m), u, s, vh, vectors, Par::Seq).unwrap();
+        T::svd((m, n), strided(a.as_ptr(), m), u, s, vh, vectors, Par::Seq).unwrap();
     }
     (u, s, vh)
 }
@@ -225,7 +184,7 @@ fn svd_names_the_first_non_finite_element() {
     let mut out = [0.0; 24];
     let [u, s, vh] = [0, 12, 15].map(|at| out.as_mut_ptr().wrapping_add(at));
     // SAFETY: 12 + 3 + 9 elements of output.
-    let got = unsafe { svd((4, 3), strided(a.as_ptr(), 4), u, s, vh, Vectors::Thin, Par::Seq) };
+    let got = unsafe { f64::svd((4, 3), strided(a.as_ptr(), 4), u, s, vh, Vectors::Thin, Par::Seq) };
     assert_eq!(got, Err(DenseError::NonFinite { row: 3, col: 1 }));
 }
 
@@ -238,112 +197,25 @@ fn empty_matrices_have_identities_as_full_vectors() {
     assert!(u.is_empty() && s.is_empty() && vh.is_empty());
 }
 
-fn check_lu<T: Sample>(m: usize, n: usize) {
-    let mut rng = Rng((m + 31 * n) as u64);
-    let a: Vec<T> = matrix(m, n, |_, _| (rng.next(), rng.next()));
-    let (mut packed, mut perm) = (vec![T::ZERO; m * n], vec![-1; m]);
+#[test]
+fn jacobi_alone_handles_sizes_that_faer_usually_takes() {
+    let (m, n) = (30, 21);
+    // Three distinct rows: rank 3, so most of the right vectors come from completion.
+    let a: Vec<f64> = (0..m * n).map(|q| ((q % m % 3 + 1) * (q / m + 2) % 7) as f64).collect();
+    let (mut u, mut s, mut vh) = (vec![f64::NAN; m * n], vec![f64::NAN; n], vec![f64::NAN; n * n]);
+    let (out_u, out_s, out_vh) = (u.as_mut_ptr(), s.as_mut_ptr(), vh.as_mut_ptr());
+    let a_ref = Strided { ptr: a.as_ptr(), row: 1, col: m as isize };
     // SAFETY: the buffers have the documented sizes.
-    unsafe { lu((m, n), strided(a.as_ptr(), m), packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq) };
-    let k = m.min(n);
-    for j in 0..n {
-        for i in 0..m {
-            let mut sum = Complex::new(0.0, 0.0);
-            for p in 0..k.min(i + 1).min(j + 1) {
-                let l = if p == i { Complex::new(1.0, 0.0) } else { packed[i + p * m].wide() };
-                assert!(l.norm() < 1.5, "partial pivoting bounds L");
-                sum += l * packed[p + j * m].wide();
-            }
-            let error = (sum - a[perm[i] as usize + j * m].wide()).norm();
-            assert!(error < 30.0 * k as f64 * T::eps(), "{m} x {n}: {error:e} at ({i}, {j})");
-        }
+    unsafe { f64::svd_by_jacobi((m, n), a_ref, out_u, out_s, out_vh).unwrap() };
+    assert!(s[2] > 1.0 && s[3] < 1e-12);
+    for q in 0..m * n {
+        let sum: f64 = (0..n).map(|p| u[q % m + p * m] * s[p] * vh[p + q / m * n]).sum();
+        assert!((sum - a[q]).abs() < 1e-12);
     }
-}
-
-#[test]
-fn lu_reproduces_the_permuted_matrix() {
-    for (m, n) in [(1, 1), (2, 2), (3, 5), (5, 3), (8, 8), (9, 9), (17, 17), (40, 33), (30, 50)] {
-        check_lu::<f32>(m, n);
-        check_lu::<f64>(m, n);
-        check_lu::<Complex<f32>>(m, n);
-        check_lu::<Complex<f64>>(m, n);
+    for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))) {
+        let v: f64 = (0..n).map(|p| vh[i + p * n] * vh[j + p * n]).sum();
+        let u: f64 = (0..m).map(|p| u[p + i * m] * u[p + j * m]).sum();
+        let expected = f64::from(i == j);
+        assert!((v - expected).abs() < 1e-13 && (u - expected).abs() < 1e-13, "({i}, {j}): {u} {v}");
     }
-}
-
-#[test]
-fn lu_leaves_a_zero_pivot_and_stays_finite() {
-    // Columns 0 and 1 are equal; 20 columns take the recursive path.
-    for n in [3, 20] {
-        let a: Vec<f64> =
-            matrix(n, n, |i, j| (((i * j.max(1) + 1) % 5) as f64 + f64::from(i == j && j > 1), 0.0));
-        let (mut packed, mut perm) = (vec![0.0; n * n], vec![0; n]);
-        // SAFETY: the buffers have the documented sizes.
-        unsafe { lu((n, n), strided(a.as_ptr(), n), packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq) };
-        assert_eq!((0..n).find(|i| packed[i + i * n] == 0.0), Some(1));
-        assert!(packed.iter().all(|x| x.is_finite()));
-    }
-}
-
-fn check_solve<T: Sample>(n: usize, nrhs: usize, row_major: bool) {
-    let mut rng = Rng((n * 7 + nrhs) as u64);
-    let a: Vec<T> = matrix(n, n, |i, j| (rng.next() + 2.0 * f64::from(i == j), rng.next()));
-    let b: Vec<T> = matrix(n, nrhs, |_, _| (rng.next(), rng.next()));
-    let at = |i: usize, j: usize| if row_major { i * nrhs + j } else { i + j * n };
-    let (mut packed, mut perm) = (vec![T::ZERO; n * n], vec![0; n]);
-    for adjoint in [false, true] {
-        let mut x = b.clone();
-        (0..n * nrhs).for_each(|q| x[at(q % n, q / n)] = b[q]);
-        let (row, col) = if row_major { (nrhs as isize, 1) } else { (1, n as isize) };
-        let target = Strided { ptr: x.as_mut_ptr(), row, col };
-        // SAFETY: the buffers have the documented sizes.
-        unsafe {
-            let from = strided(a.as_ptr(), n);
-            lu((n, n), from, packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq);
-            solve_lu((n, nrhs), packed.as_ptr(), perm.as_ptr(), adjoint, target, Par::Seq).unwrap();
-        }
-        for q in 0..n * nrhs {
-            let (i, j) = (q % n, q / n);
-            let element = |p: usize| if adjoint { a[p + i * n].wide().conj() } else { a[i + p * n].wide() };
-            let sum: Complex<f64> = (0..n).map(|p| element(p) * x[at(p, j)].wide()).sum();
-            let size = norm(x.iter().map(|x| x.wide()));
-            let error = (sum - b[q].wide()).norm();
-            assert!(error < 30.0 * n as f64 * T::eps() * size, "{n}, {nrhs}, {adjoint}: {error:e}");
-        }
-    }
-}
-
-#[test]
-fn solutions_satisfy_their_equations() {
-    for (n, nrhs) in [(1, 1), (2, 1), (2, 3), (3, 2), (8, 1), (11, 11), (16, 1), (17, 1), (33, 5)] {
-        for row_major in [false, true] {
-            check_solve::<f32>(n, nrhs, row_major);
-            check_solve::<f64>(n, nrhs, row_major);
-            check_solve::<Complex<f32>>(n, nrhs, row_major);
-            check_solve::<Complex<f64>>(n, nrhs, row_major);
-        }
-    }
-}
-
-#[test]
-fn singular_systems_are_errors_and_leave_the_right_side_alone() {
-    for n in [1, 2, 3, 20] {
-        let a: Vec<f64> = matrix(n, n, |i, j| (if i + 1 == n { 0.0 } else { f64::from(i == j) }, 0.0));
-        let mut b = vec![7.0; n];
-        let (mut packed, mut perm) = (vec![0.0; n * n], vec![0; n]);
-        // SAFETY: the buffers have the documented sizes.
-        let got = unsafe {
-            lu((n, n), strided(a.as_ptr(), n), packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq);
-            solve_lu((n, 1), packed.as_ptr(), perm.as_ptr(), false, strided(b.as_mut_ptr(), n), Par::Seq)
-        };
-        assert_eq!(got, Err(DenseError::Singular { index: n - 1 }));
-        assert_eq!(b, vec![7.0; n]);
-    }
-}
-
-#[test]
-fn complex_division_neither_overflows_nor_underflows() {
-    let (big, small) = (Complex::new(1e300, 1e300), Complex::new(1e-300, -1e-300));
-    assert_eq!(big.divide(big), Complex::new(1.0, 0.0));
-    assert_eq!(small.divide(small), Complex::new(1.0, 0.0));
-    assert_eq!(Complex::new(1.0, 2.0).divide(Complex::new(0.0, 1.0)), Complex::new(2.0, -1.0));
-    assert_eq!(Complex::new(3e300, 4e300).abs(), 5e300);
 }

@@ -1,0 +1,144 @@
+//! The calls into faer.
+
+use faer::linalg::matmul::matmul_with_conj;
+use faer::linalg::svd::{ComputeSvdVectors, SvdParams, svd, svd_scratch};
+use faer::linalg::triangular_solve::{
+    solve_lower_triangular_in_place_with_conj, solve_unit_lower_triangular_in_place_with_conj,
+    solve_unit_upper_triangular_in_place_with_conj, solve_upper_triangular_in_place_with_conj,
+};
+use faer::traits::ComplexField;
+use faer::{Accum, ColMut, Conj, MatMut, MatRef, Par, Spec};
+
+use crate::workspace::with_stack;
+use crate::{Factor, Field, Strided, Target, Triangle};
+
+/// A number of ours that is one of faer's.
+pub(crate) trait Provider: Field {
+    /// C <- alpha op(A) op(B) (+ C if `add`).
+    ///
+    /// # Safety
+    /// A is m x k, B k x n, C m x n; C is writable, initialised if `add`, and overlaps neither A nor B.
+    unsafe fn product(
+        shape: (usize, usize, usize),
+        alpha: Self,
+        a: Factor<Self>,
+        b: Factor<Self>,
+        add: bool,
+        c: Target<Self>,
+        par: Par,
+    );
+
+    /// B <- op(T)^-1 B, with T an n x n triangle, conjugated if `conj`.
+    ///
+    /// # Safety
+    /// B is n x nrhs and writable, and does not overlap the triangle.
+    unsafe fn substitute(
+        tri: (Triangle, bool),
+        conj: bool,
+        a: Strided<*const Self>,
+        b: Strided<*mut Self>,
+        shape: (usize, usize),
+        par: Par,
+    );
+
+    /// A = U diag(s) V^H; false without convergence. The options are whether U and V are square (else thin),
+    /// and whether large bidiagonal matrices are divided and conquered (else QR iterations throughout).
+    ///
+    /// # Safety
+    /// A is m x n, s has min(m, n) elements, U and V have m and n rows.
+    unsafe fn bidiagonal_svd(
+        shape: (usize, usize),
+        a: Strided<*const Self>,
+        s: *mut Self,
+        u: Strided<*mut Self>,
+        v: Strided<*mut Self>,
+        options: (bool, bool),
+        par: Par,
+    ) -> bool;
+}
+
+fn conjugated(flag: bool) -> Conj {
+    if flag { Conj::Yes } else { Conj::No }
+}
+
+impl<T: Field + ComplexField> Provider for T {
+    // One copy per type, however many callers take part in it.
+    #[inline(never)]
+    unsafe fn product(
+        (m, n, k): (usize, usize, usize),
+        alpha: Self,
+        a: Factor<Self>,
+        b: Factor<Self>,
+        add: bool,
+        c: Target<Self>,
+        par: Par,
+    ) {
+        // SAFETY: the caller vouches for the three memory regions, and that C overlaps neither factor.
+        let (lhs, rhs, dst) = unsafe {
+            (
+                MatRef::from_raw_parts(a.ptr, m, k, a.row, a.col),
+                MatRef::from_raw_parts(b.ptr, k, n, b.row, b.col),
+                MatMut::from_raw_parts_mut(c.ptr, m, n, c.row, c.col),
+            )
+        };
+        let accum = if add { Accum::Add } else { Accum::Replace };
+        matmul_with_conj(dst, accum, lhs, conjugated(a.conj), rhs, conjugated(b.conj), alpha, par);
+    }
+
+    #[inline(never)]
+    unsafe fn substitute(
+        tri: (Triangle, bool),
+        conj: bool,
+        a: Strided<*const Self>,
+        b: Strided<*mut Self>,
+        (n, nrhs): (usize, usize),
+        par: Par,
+    ) {
+        // SAFETY: the caller's promise.
+        let (a, b) = unsafe {
+            (
+                MatRef::from_raw_parts(a.ptr, n, n, a.row, a.col),
+                MatMut::from_raw_parts_mut(b.ptr, n, nrhs, b.row, b.col),
+            )
+        };
+        let conj = conjugated(conj);
+        match tri {
+            (Triangle::Lower, false) => solve_lower_triangular_in_place_with_conj(a, conj, b, par),
+            (Triangle::Lower, true) => solve_unit_lower_triangular_in_place_with_conj(a, conj, b, par),
+            (Triangle::Upper, false) => solve_upper_triangular_in_place_with_conj(a, conj, b, par),
+            (Triangle::Upper, true) => solve_unit_upper_triangular_in_place_with_conj(a, conj, b, par),
+        }
+    }
+
+    #[inline(never)]
+    unsafe fn bidiagonal_svd(
+        (m, n): (usize, usize),
+        a: Strided<*const Self>,
+        s: *mut Self,
+        u: Strided<*mut Self>,
+        v: Strided<*mut Self>,
+        (full, divide): (bool, bool),
+        par: Par,
+    ) -> bool {
+        let k = m.min(n);
+        let (vectors, mu, nv) = match full {
+            true => (ComputeSvdVectors::Full, m, n),
+            false => (ComputeSvdVectors::Thin, k, k),
+        };
+        // SAFETY: the caller's promise.
+        let (a, s, u, v) = unsafe {
+            (
+                MatRef::from_raw_parts(a.ptr, m, n, a.row, a.col),
+                ColMut::from_raw_parts_mut(s, k, 1),
+                MatMut::from_raw_parts_mut(u.ptr, m, mu, u.row, u.col),
+                MatMut::from_raw_parts_mut(v.ptr, n, nv, v.row, v.col),
+            )
+        };
+        let mut params = Spec::<SvdParams, T>::default();
+        if !divide {
+            params.config.recursion_threshold = usize::MAX;
+        }
+        let request = svd_scratch::<T>(m, n, vectors, vectors, par, params);
+        with_stack(request, |stack| svd(a, s.as_diagonal_mut(), Some(u), Some(v), par, stack, params).is_ok())
+    }
+}

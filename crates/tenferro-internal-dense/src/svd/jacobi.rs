@@ -1,0 +1,328 @@
+//! One-sided Jacobi after a pivoted QR factorization; never fails.
+
+// Index loops over several columns at once are clearer than zipped iterators here.
+#![allow(clippy::needless_range_loop)]
+
+use super::{Job, balance, negligible};
+use crate::simd::vectorised;
+use crate::workspace::with_zeros;
+use crate::{Field, Real};
+
+impl<T: Field> Job<T> {
+    /// By Jacobi on the triangular factor; always succeeds.
+    ///
+    /// # Safety
+    /// The promise of [`svd`](super::svd).
+    pub(super) unsafe fn by_jacobi(&self) {
+        let wide = self.m < self.n;
+        let (rows, k) = (self.m.max(self.n), self.m.min(self.n));
+        // Not zero even for an empty matrix, which has no columns of this length.
+        let ld = k.max(1).next_multiple_of(4);
+        with_zeros::<T, _>(rows * k + 2 * ld * k + 2 * k, |buffer| {
+            // SAFETY: the caller's promise.
+            vectorised(|| unsafe {
+                match ld {
+                    4 => self.jacobi::<4>(buffer, (rows, k), wide, ld),
+                    8 => self.jacobi::<8>(buffer, (rows, k), wide, ld),
+                    _ => self.jacobi::<0>(buffer, (rows, k), wide, ld),
+                }
+            })
+        });
+    }
+
+    /// Works on the tall one of A and A^H, of rows x k:
+    /// A P = Q R, R^H W = X diag(s), so A = (Q W) diag(s) (P X)^H.
+    ///
+    /// # Safety
+    /// The promise of [`svd`](super::svd); `buffer` is zero and large enough.
+    #[inline(always)]
+    unsafe fn jacobi<const LD: usize>(
+        &self,
+        buffer: &mut [T],
+        (rows, k): (usize, usize),
+        wide: bool,
+        ld: usize,
+    ) {
+        let ld = if LD > 0 { LD } else { ld };
+        let (factor, inverse) = balance(self.largest, T::Real::HEADROOM);
+        let (qr, buffer) = buffer.split_at_mut(rows * k);
+        let (x, buffer) = buffer.split_at_mut(ld * k);
+        let (w, buffer) = buffer.split_at_mut(ld * k);
+        let (tau, values) = buffer.split_at_mut(k);
+        let mut permutation = smallvec::SmallVec::<[u32; 32]>::new();
+        permutation.extend(0..k as u32);
+        for j in 0..k {
+            for i in 0..rows {
+                // SAFETY: (i, j) lies in the tall one of A and A^H.
+                qr[i + j * rows] = unsafe { self.at(i, j, wide) }.scale(factor);
+            }
+        }
+        pivoted_qr(qr, rows, tau, &mut permutation);
+        for j in 0..k {
+            for i in 0..=j {
+                x[j + i * ld] = qr[i + j * rows].conj();
+            }
+        }
+        orthogonalise(x, w, ld, k);
+        sort_and_normalise(x, w, values, ld);
+        // U of the tall matrix is Q [W; 0], with unit columns appended to W if it is to be square.
+        let columns = if self.full { rows } else { k };
+        let (left, right) = if wide { (self.vh, self.u) } else { (self.u, self.vh) };
+        // SAFETY: the outputs have the promised sizes. U of a wide matrix is P X and its Vh is (Q W)^H.
+        unsafe {
+            for (j, v) in values.iter().enumerate() {
+                self.s.add(j).write(v.re() * inverse);
+            }
+            for j in 0..k {
+                for (i, &p) in permutation.iter().enumerate() {
+                    let z = x[i + j * ld];
+                    let p = p as usize;
+                    if wide { right.add(p + j * k).write(z) } else { right.add(j + p * k).write(z.conj()) }
+                }
+            }
+            // Q is applied to contiguous columns; for a wide matrix these go to the rows of Vh afterwards.
+            let apply = |j: usize, z: &mut [T]| {
+                z.fill(T::ZERO);
+                if j < k {
+                    z[..k].copy_from_slice(&w[j * ld..j * ld + k]);
+                } else {
+                    z[j] = T::ONE;
+                }
+                for c in (0..k).rev() {
+                    reflect(&qr[c * rows + c + 1..(c + 1) * rows], tau[c], &mut z[c..]);
+                }
+            };
+            if wide {
+                let mut z = smallvec::SmallVec::<[T; 64]>::from_elem(T::ZERO, rows);
+                for j in 0..columns {
+                    apply(j, &mut z);
+                    for (i, z) in z.iter().enumerate() {
+                        left.add(j + i * columns).write(z.conj());
+                    }
+                }
+            } else {
+                for j in 0..columns {
+                    let column = left.add(j * rows);
+                    column.write_bytes(0, rows);
+                    apply(j, std::slice::from_raw_parts_mut(column, rows));
+                }
+            }
+        }
+    }
+}
+
+/// y <- (I - tau v v^H) y with v = (1, `tail`).
+#[inline(always)]
+fn reflect<T: Field>(tail: &[T], tau: T, y: &mut [T]) {
+    if tau == T::ZERO {
+        return;
+    }
+    let (head, y) = y.split_first_mut().expect("v has a first element");
+    let weight = tau * (*head + dot(tail, y));
+    *head = *head - weight;
+    for (y, &v) in y.iter_mut().zip(tail) {
+        *y = *y - v * weight;
+    }
+}
+
+/// x^H y, in four interleaved sums, which the compiler keeps in one register.
+#[inline(always)]
+fn dot<T: Field>(x: &[T], y: &[T]) -> T {
+    let mut sums = [T::ZERO; 4];
+    let (xs, ys) = (x.chunks_exact(4), y.chunks_exact(4));
+    let rest = xs.remainder().iter().zip(ys.remainder());
+    let rest = rest.fold(T::ZERO, |sum, (x, &y)| sum + x.conj() * y);
+    for (x, y) in xs.zip(ys) {
+        for l in 0..4 {
+            sums[l] = sums[l] + x[l].conj() * y[l];
+        }
+    }
+    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
+}
+
+#[inline(always)]
+fn norm2<T: Field>(x: &[T]) -> T::Real {
+    let mut sums = [T::Real::ZERO; 4];
+    let chunks = x.chunks_exact(4);
+    let rest = chunks.remainder().iter().fold(T::Real::ZERO, |sum, x| sum + x.abs2());
+    for x in chunks {
+        for l in 0..4 {
+            sums[l] = sums[l] + x[l].abs2();
+        }
+    }
+    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
+}
+
+/// Householder QR with column pivoting, in place: R on and above the diagonal (real there), the reflectors
+/// below it, their factors in `tau`.
+#[inline(always)]
+fn pivoted_qr<T: Field>(qr: &mut [T], rows: usize, tau: &mut [T], permutation: &mut [u32]) {
+    let k = tau.len();
+    for c in 0..k {
+        // Norms are computed anew in each step: at these sizes cheaper than to update them safely.
+        let mut pivot = (c, T::Real::ZERO);
+        for j in c..k {
+            let norm = norm2(&qr[j * rows + c..(j + 1) * rows]);
+            if norm > pivot.1 {
+                pivot = (j, norm);
+            }
+        }
+        let (done, rest) = qr.split_at_mut((c + 1) * rows);
+        let column = &mut done[c * rows..];
+        if pivot.0 != c {
+            permutation.swap(c, pivot.0);
+            column.swap_with_slice(&mut rest[(pivot.0 - c - 1) * rows..][..rows]);
+        }
+        let (head, tail) = column[c..].split_first_mut().expect("rows >= k");
+        let norm = pivot.1.sqrt();
+        if negligible(pivot.1) {
+            tail.fill(T::ZERO);
+            *head = T::ZERO;
+            tau[c] = T::ZERO;
+            continue;
+        }
+        // H^H (alpha, tail) = (beta, 0) with real beta (LAPACK xLARFG).
+        let alpha = *head;
+        let beta = if alpha.re() > T::Real::ZERO { -norm } else { norm };
+        tau[c] = T::ONE - alpha.scale(T::Real::ONE / beta);
+        let inverse = T::ONE.divide(alpha - T::real(beta));
+        tail.iter_mut().for_each(|x| *x = *x * inverse);
+        *head = T::real(beta);
+        let adjoint = tau[c].conj();
+        for column in rest.chunks_exact_mut(rows) {
+            reflect(tail, adjoint, &mut column[c..]);
+        }
+    }
+}
+
+/// One-sided Jacobi: multiplies the k columns of X by plane rotations from the right until they are
+/// orthogonal to working precision, and accumulates the rotations in W. Columns are `ld` apart and
+/// padded with zeros.
+#[inline(always)]
+fn orthogonalise<T: Field>(x: &mut [T], w: &mut [T], ld: usize, k: usize) {
+    // Quadratic convergence ends in 4 to 8 sweeps; the bound only guards against cycling on rounding errors.
+    const SWEEPS: usize = 40;
+    for j in 0..k {
+        w[j * ld + j] = T::ONE;
+    }
+    let tolerance = T::Real::of(k as f64).sqrt() * T::Real::EPS;
+    for _ in 0..SWEEPS {
+        let mut rotated = false;
+        // Pairs with equal p + q modulo k are disjoint, so that the processor overlaps their rotations.
+        for round in 0..k {
+            for p in 0..k {
+                let q = if p <= round { round - p } else { round + k - p };
+                if q <= p {
+                    continue;
+                }
+                let (x, y) = columns(x, ld, p, q);
+                let (a, b, g) = (norm2(x), norm2(y), dot(x, y));
+                let size = g.abs();
+                let bound = tolerance * a.sqrt() * b.sqrt();
+                if size <= bound || negligible(a) || negligible(b) {
+                    continue;
+                }
+                rotated = true;
+                let zeta = (b - a) / (size + size);
+                let t = if zeta.abs() * T::Real::EPS > T::Real::ONE {
+                    // The square would overflow for columns of very different length.
+                    T::Real::of(0.5) / zeta
+                } else {
+                    T::Real::ONE.copysign(zeta) / (zeta.abs() + (T::Real::ONE + zeta * zeta).sqrt())
+                };
+                let c = T::Real::ONE / (T::Real::ONE + t * t).sqrt();
+                let phase = g.scale(T::Real::ONE / size);
+                rotate(x, y, c, c * t, phase);
+                let (x, y) = columns(w, ld, p, q);
+                rotate(x, y, c, c * t, phase);
+            }
+        }
+        if !rotated {
+            break;
+        }
+    }
+}
+
+#[inline(always)]
+fn columns<T>(x: &mut [T], ld: usize, p: usize, q: usize) -> (&mut [T], &mut [T]) {
+    let (left, right) = x.split_at_mut(q * ld);
+    (&mut left[p * ld..][..ld], &mut right[..ld])
+}
+
+/// (x, y) <- (c x - s conj(phase) y, s x + c conj(phase) y).
+#[inline(always)]
+fn rotate<T: Field>(x: &mut [T], y: &mut [T], c: T::Real, s: T::Real, phase: T) {
+    let sign = if T::COMPLEX {
+        y.iter_mut().for_each(|y| *y = *y * phase.conj());
+        T::Real::ONE
+    } else {
+        phase.re()
+    };
+    let (c_y, s_y) = (c * sign, s * sign);
+    for (x, y) in x.iter_mut().zip(y) {
+        let (a, b) = (*x, *y);
+        *x = a.scale(c) - b.scale(s_y);
+        *y = a.scale(s) + b.scale(c_y);
+    }
+}
+
+/// Sorts the orthogonal columns of X by descending norm, W along with them, and divides them by their norms,
+/// which are the singular values. Columns whose squares have underflowed count as zero and are replaced by an
+/// orthonormal complement.
+#[inline(always)]
+fn sort_and_normalise<T: Field>(x: &mut [T], w: &mut [T], values: &mut [T], ld: usize) {
+    let k = values.len();
+    for (v, x) in values.iter_mut().zip(x.chunks_exact(ld)) {
+        let size = norm2(x);
+        *v = T::real(if negligible(size) { T::Real::ZERO } else { size.sqrt() });
+    }
+    // Selection sort: k exchanges of columns at most.
+    for j in 0..k {
+        let mut best = j;
+        for i in j + 1..k {
+            if values[i].re() > values[best].re() {
+                best = i;
+            }
+        }
+        if best != j {
+            values.swap(j, best);
+            for m in [&mut *x, &mut *w] {
+                let (a, b) = columns(m, ld, j, best);
+                a.swap_with_slice(b);
+            }
+        }
+        if values[j] != T::ZERO {
+            let inverse = T::Real::ONE / values[j].re();
+            x[j * ld..][..k].iter_mut().for_each(|x| *x = x.scale(inverse));
+        } else {
+            complete(x, ld, k, j);
+        }
+    }
+}
+
+/// Makes column j of X a unit vector orthogonal to the columns before it: the coordinate vector farthest from
+/// their span, orthogonalised twice.
+fn complete<T: Field>(x: &mut [T], ld: usize, k: usize, j: usize) {
+    let (done, rest) = x.split_at_mut(j * ld);
+    let target = &mut rest[..k];
+    let inside = |i: usize| done.chunks_exact(ld).fold(T::Real::ZERO, |sum, c| sum + c[i].abs2());
+    let mut axis = (0, inside(0));
+    for i in 1..k {
+        let size = inside(i);
+        if size < axis.1 {
+            axis = (i, size);
+        }
+    }
+    target.fill(T::ZERO);
+    target[axis.0] = T::ONE;
+    for _ in 0..2 {
+        for c in done.chunks_exact(ld) {
+            let weight = dot(&c[..k], target);
+            for (t, &c) in target.iter_mut().zip(c) {
+                *t = *t - c * weight;
+            }
+        }
+        let inverse = T::Real::ONE / norm2(target).sqrt();
+        target.iter_mut().for_each(|t| *t = t.scale(inverse));
+    }
+}
