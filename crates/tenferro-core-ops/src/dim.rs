@@ -7,8 +7,8 @@
 //! `Lit`), so extents that are equal as polynomials compare equal.
 
 use crate::{
-    aval::Extents,
     aval::Aval,
+    aval::Extents,
     op::{Op, Outs},
 };
 use smallvec::SmallVec;

@@ -83,11 +83,8 @@ pub fn execute_into(
     if let Some(kernel) = kernel {
         return with_operands(x, |operands| backend.run(&kernel, op, operands, &y, out));
     }
-    let results = if op.is_view() {
-        smallvec![view(backend, op, x)?]
-    } else {
-        decomposed(backend, op, x, dtype)?
-    };
+    let results =
+        if op.is_view() { smallvec![view(backend, op, x)?] } else { decomposed(backend, op, x, dtype)? };
     let copy =
         backend.kernel(&Copy, dtype).ok_or_else(|| Error::unsupported(op.name(), dtype, backend.name()))?;
     let mut tensors = Outs::new();

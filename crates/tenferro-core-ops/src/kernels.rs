@@ -32,7 +32,8 @@ pub type Alike = fn(&dyn Op, &dyn Any, &[&Tensor]) -> Option<Result<Tensor>>;
 #[derive(Clone, Copy)]
 pub struct Kernel {
     kernel: fn(),
-    call: unsafe fn(fn(), &dyn Op, &dyn Any, &mut [Operand<'_>], &[Aval], &mut Out<'_>) -> Result<Outs<Tensor>>,
+    call:
+        unsafe fn(fn(), &dyn Op, &dyn Any, &mut [Operand<'_>], &[Aval], &mut Out<'_>) -> Result<Outs<Tensor>>,
     alike: Option<Alike>,
 }
 

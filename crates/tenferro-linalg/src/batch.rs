@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use tenferro_core_ops::{Aval, Extent, ops};
 use tenferro_cpu::{CpuBackend, Par};
 use tenferro_internal_dense::{self as dense, Dense, DenseError, Field, Strided};
-use tenferro_tensor::{DType, Error, Result, Scalar, Tensor, TensorRead, UninitTensor};
+use tenferro_tensor::{DType, Error, Result, Scalar, Tensor, TensorRef, UninitTensor};
 
 /// The element types of dense linear algebra, as tensors hold them.
 pub(crate) trait Element: Dense<Real: Scalar> + Scalar {}
@@ -59,16 +59,16 @@ unsafe impl<T: Sync> Sync for Matrices<T> {}
 
 impl<T: Scalar> Matrices<T> {
     /// The matrices of `x`, which has two axes at least.
-    pub(crate) fn new(x: &TensorRead<'_>) -> Result<Self> {
+    pub(crate) fn new(x: &TensorRef<'_>) -> Result<Self> {
         Self::after(x, 2)
     }
 
     /// The vectors of `x`, which has one axis at least.
-    pub(crate) fn vectors(x: &TensorRead<'_>) -> Result<Self> {
+    pub(crate) fn vectors(x: &TensorRef<'_>) -> Result<Self> {
         Self::after(x, 1)
     }
 
-    fn after(x: &TensorRead<'_>, axes: usize) -> Result<Self> {
+    fn after(x: &TensorRef<'_>, axes: usize) -> Result<Self> {
         let layout = x.layout();
         let (extents, strides) = (layout.shape(), layout.strides());
         Ok(Matrices {

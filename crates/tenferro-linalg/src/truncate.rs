@@ -15,7 +15,7 @@ use tenferro_core_ops::{
     ops::expect,
 };
 use tenferro_cpu::CpuBackend;
-use tenferro_tensor::{DType, Error, Result, Scalar, Tensor, TensorRead, Value, dispatch_real};
+use tenferro_tensor::{DType, Error, Result, Scalar, Tensor, TensorRef, Value, dispatch_real};
 
 /// Where to cut the descending singular values `s_1 >= .. >= s_k` of a matrix.
 ///
@@ -158,7 +158,7 @@ fn run<T: Scalar>(x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
 }
 
 fn limits(x: &[Operand<'_>]) -> Result<Truncation> {
-    let item = |x: &TensorRead<'_>| x.view().item::<f64>();
+    let item = |x: &TensorRef<'_>| x.view().item::<f64>();
     let r = x[0].read().view().item::<i64>()?;
     if r < 1 {
         return Err(Error::argument(Rank::NAME, "max_rank", r, "at least 1"));

@@ -1,6 +1,8 @@
 //! [`TensorRef`]: an operand as a kernel sees it.
 
-use crate::{BackendStorage, DType, Layout, Placement, Result, Scalar, Tensor, TensorRead, TensorView, TypedTensorView};
+use crate::{
+    BackendStorage, DType, Layout, Placement, Result, Scalar, Tensor, TensorRead, TensorView, TypedTensorView,
+};
 
 /// A tensor and, unless it is meant whole, the layout of a part of it: two borrowed pointers, cheap enough to
 /// be made for each operand of each call. A [`TensorView`] owns its layout instead and can outlive it.

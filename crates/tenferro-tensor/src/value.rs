@@ -4,10 +4,8 @@
 //! layout, where there is one, lies inside the owner and is not the owner's own.
 
 use crate::{
-    DType, Error, Layout, Placement, Result, Scalar, Tensor, TensorRead, TensorRef, TensorView,
-    TypedTensor,
-    erased::check_inside,
-    shared::Shared,
+    DType, Error, Layout, Placement, Result, Scalar, Tensor, TensorRead, TensorRef, TensorView, TypedTensor,
+    erased::check_inside, shared::Shared,
 };
 
 /// A shared handle on a tensor and a layout of its elements.

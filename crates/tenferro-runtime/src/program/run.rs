@@ -199,8 +199,7 @@ impl State {
             self.inferred[k].bounds = y;
             return Ok(());
         }
-        let place =
-            matches!(i.step, Step::View).then(|| self.view(&**op, i.x[0].value, i.y)).transpose()?;
+        let place = matches!(i.step, Step::View).then(|| self.view(&**op, i.x[0].value, i.y)).transpose()?;
         for (v, y) in results.zip(y) {
             self.changed[v] = self.fresh || self.avals[v] != y;
             self.avals[v] = y;
