@@ -305,7 +305,7 @@ fn sweep_tape(
             let op = n.op().expect("leaves are not pulled through");
             let (x, y) = n.values(create_graph);
             let need: SmallVec<[bool; 3]> = n.parents().map(|p| p.is_some()).collect();
-            for (p, g) in n.parents().zip(vjp(&**op, &x, &y, cts, &need)?) {
+            for (p, g) in n.parents().zip(vjp(op, &x, &y, cts, &need)?) {
                 if let (Some(p), Some(g)) = (p, g) {
                     let to = Some(p.clone());
                     arrive(&to, &g);

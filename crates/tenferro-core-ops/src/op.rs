@@ -185,6 +185,28 @@ pub trait Op: Debug + Send + Sync + Any {
     fn digest(&self, h: &mut Digest);
     /// A shared copy.
     fn share(&self) -> Arc<dyn Op>;
+    /// A copy to be kept.
+    fn keep(&self) -> Kept;
+}
+
+/// An operation that is kept: without an allocation if it has no parameters.
+#[derive(Debug)]
+pub enum Kept {
+    /// An operation without parameters.
+    Unit(&'static dyn Op),
+    /// Any other.
+    Shared(Arc<dyn Op>),
+}
+
+impl std::ops::Deref for Kept {
+    type Target = dyn Op;
+    #[inline]
+    fn deref(&self) -> &dyn Op {
+        match self {
+            Kept::Unit(op) => *op,
+            Kept::Shared(op) => &**op,
+        }
+    }
 }
 
 impl<P: Primitive> Op for P {
@@ -245,6 +267,13 @@ impl<P: Primitive> Op for P {
     }
     fn share(&self) -> Arc<dyn Op> {
         Arc::new(self.clone())
+    }
+    fn keep(&self) -> Kept {
+        if size_of::<P>() == 0 {
+            // A box of nothing has no memory that could leak.
+            return Kept::Unit(Box::leak(Box::new(self.clone())));
+        }
+        Kept::Shared(self.share())
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     aval::Aval,
     dim::Dim,
-    op::{Op, Outs},
+    op::{self, Op, Outs},
     var::{Now, Var, apply1, next_id},
 };
 use smallvec::{SmallVec, smallvec};
@@ -30,7 +30,7 @@ enum Kind {
 
 #[derive(Debug)]
 struct Record {
-    op: Arc<dyn Op>,
+    op: op::Kept,
     x: SmallVec<[Input; 2]>,
     y: Outs<Output>,
 }
@@ -81,7 +81,7 @@ pub(crate) fn record(op: &dyn Op, x: &[&Now], y: Outs<Value>) -> Outs<Var> {
     let keep = |v: &Value, save: bool| {
         if save { Kept::Value(v.clone()) } else { Kept::Shape(v.dtype(), v.shape().into()) }
     };
-    let mut record = Record { op: op.share(), x: SmallVec::new(), y: Outs::new() };
+    let mut record = Record { op: op.keep(), x: SmallVec::new(), y: Outs::new() };
     for n in x {
         record.x.push(Input { kept: keep(n.value(), saves.inputs), node: n.node().cloned() });
     }
@@ -125,9 +125,9 @@ impl Node {
     }
 
     /// The operation that ran.
-    pub fn op(&self) -> Option<&Arc<dyn Op>> {
+    pub fn op(&self) -> Option<&dyn Op> {
         match &self.kind {
-            Kind::Call(r) => Some(&r.op),
+            Kind::Call(r) => Some(&*r.op),
             Kind::Leaf(_) => None,
         }
     }
@@ -194,6 +194,14 @@ impl Drop for Node {
     // As for calls: a long chain is dropped in a loop.
     fn drop(&mut self) {
         let Kind::Call(r) = &mut self.kind else { return };
+        // Parents that others hold, too, outlive this, so nothing nests.
+        let here = |n: &Arc<Node>| {
+            r.x.iter().filter(|i| matches!(&i.node, Some((m, _)) if Arc::ptr_eq(m, n))).count()
+        };
+        let outlives = |i: &Input| i.node.as_ref().is_none_or(|(n, _)| Arc::strong_count(n) > here(n));
+        if r.x.len() <= 4 && r.x.iter().all(outlives) {
+            return;
+        }
         let mut stack = std::mem::take(&mut r.x);
         while let Some(input) = stack.pop() {
             if let Some((node, _)) = input.node
