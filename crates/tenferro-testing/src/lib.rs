@@ -11,12 +11,13 @@ mod array;
 mod difference;
 mod info;
 mod loops;
+mod matrix;
 mod run;
 mod samples;
 
 pub use array::{Array, Elem};
 pub use difference::central;
-pub use info::{Closed, Failure, OnBackend, OpInfo, Outputs, Reference, Sample, Surface, Symbolic};
+pub use info::{Closed, Failure, Observe, OnBackend, OpInfo, Outputs, Reference, Sample, Surface, Symbolic};
 pub use loops::{COMPLETENESS, Completeness, LOOPS, Loop, Outcome};
 pub use run::{Calls, Pulled};
 
