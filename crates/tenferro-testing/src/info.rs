@@ -48,8 +48,8 @@ pub struct Sample {
     pub call: Calls,
     /// The expected outputs, by other code.
     pub reference: Reference,
-    /// What the reference gives, where the outputs themselves are free up to a choice, as singular vectors are
-    /// up to their phases.
+    /// What the reference gives instead of the outputs, where these are free up to a choice, as singular
+    /// vectors are up to their phases.
     pub observe: Option<Observe>,
     /// Differentiable at these inputs, in double precision.
     pub smooth: bool,

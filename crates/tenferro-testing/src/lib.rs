@@ -5,7 +5,7 @@
 //! operation that it applies to. The test `OPERATION::LOOP` is one of these checks.
 //!
 //! Invariant: references share no code with the operations. They are scalar loops over index tuples
-//! ([`Array`]).
+//! ([`Array`]), or over the rows and columns of matrices.
 
 mod array;
 mod difference;

@@ -121,8 +121,8 @@ impl Matrix {
         (u, s, Matrix::from_fn(n, n, |i, j| v.at(i, order[j])))
     }
 
-    /// `(p, L, U)` with `A[p, :] = L U`, L with diagonal 1, by elimination below the largest pivots in the sense of
-    /// LAPACK, |re| + |im|.
+    /// `(p, L, U)` with `A[p, :] = L U`, L with diagonal 1, by elimination below the largest pivots, by |re| +
+    /// |im| as in LAPACK.
     pub(crate) fn lu(&self) -> (Vec<usize>, Matrix, Matrix) {
         let (m, n) = (self.rows, self.columns);
         let (mut a, mut p) = (self.clone(), (0..m).collect::<Vec<_>>());

@@ -69,6 +69,7 @@ const CASES: &[(&str, &[&[usize]])] = &[
     ("iij->j", &[&[2, 2, 3]]),
     ("iji,jj->ij", &[&[2, 3, 2], &[3, 3]]),
     ("iiij->ji", &[&[2, 2, 2, 3]]),
+    ("iijk->kj", &[&[2, 2, 3, 1]]),
     ("ij,k->i", &[&[2, 3], &[2]]),
     ("->", &[&[]]),
     (",->", &[&[], &[]]),
@@ -119,6 +120,10 @@ fn einsum() -> OpInfo {
         .symbolic("ij,jk,kl->il", &[&["n", "m"], &["m", "k"], &["k", "2"]])
         .symbolic("ai,bi,ci->abc", &[&["n", "m"], &["2", "m"], &["k", "m"]])
         .symbolic("ii,ij->j", &[&["n", "n"], &["n", "m"]])
+        // Without known extents a trace holds the einsum itself, whose transpose is an einsum.
+        .symbolic("iijk,kl,l->j", &[&["n", "n", "m", "k"], &["k", "2"], &["2"]])
+        .symbolic("ij,k,il->l", &[&["n", "m"], &["k"], &["n", "3"]])
+        .symbolic(",i,ij->", &[&[], &["n"], &["n", "m"]])
         // Extents that are only taken to be equal.
         .symbolic("ij,jk->ik", &[&["n", "m"], &["k", "n"]])
         .symbolic("ii->i", &[&["n", "m"]])

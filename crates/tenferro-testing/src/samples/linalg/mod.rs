@@ -6,10 +6,12 @@
 //! rule differentiates, hints, beside the operands; they are checked as what they compute for right hints,
 //! and their derivatives as part of the operations that they serve.
 
+mod bond;
 mod spectral;
 mod split;
 mod svd;
 mod systems;
+mod truncate;
 
 use super::{C64 as C64_, *};
 use crate::{
@@ -21,7 +23,9 @@ use crate::{
 const HINTS: &str = "hints do not move with the operands; the derivative is that of the operation it serves";
 
 pub(super) fn list() -> Vec<OpInfo> {
-    [svd::list(), systems::list(), spectral::list(), split::list()].into_iter().flatten().collect()
+    let families =
+        [svd::list(), systems::list(), spectral::list(), truncate::list(), split::list(), bond::list()];
+    families.into_iter().flatten().collect()
 }
 
 /// Random `m x n` matrices with these singular values, one for each list, along one batch axis if there are

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     array::Elem,
     info::{Surface, op, surface},
-    matrix::{stack_vectors, vectors},
+    matrix::{stack_scalars, stack_vectors, vectors},
 };
 use tenferro_core_ops::{Var, apply_n, build};
 use tenferro_linalg::{Gaps, LinalgOps, LinalgRecorded, TypedLinalgOps, ops};
@@ -12,7 +12,7 @@ use tenferro_linalg::{Gaps, LinalgOps, LinalgRecorded, TypedLinalgOps, ops};
 pub(super) fn list() -> Vec<OpInfo> {
     let svd = factors("svd", false, surface!((); LinalgOps, TypedLinalgOps; svd()));
     let full = factors("svd_full", true, surface!((); LinalgOps, TypedLinalgOps; svd_full()));
-    vec![svd, full, invariants(), multiplet(), values(), gaps()]
+    vec![svd, full, invariants(), multiplet(), values(), nuclear_norm(), gaps()]
 }
 
 fn singular_values(a: &Array) -> Array {
@@ -162,6 +162,7 @@ fn multiplet() -> OpInfo {
             .sample(0, vec![any(d, &[0, 2], 7)])
     })
     .skip("rank_0", "a matrix is needed")
+    .skip("second_order", "U, s and V do not hold what a second derivative inside a multiplet needs")
     .done()
 }
 
@@ -200,6 +201,27 @@ fn values() -> OpInfo {
     })
     .skip("rank_0", "a matrix is needed")
     .error_of("svd", (), vec![any(F64, &[], 1)], &["0", "at least 2"])
+    .done()
+}
+
+/// The sum of the singular values, which is smooth at multiplets.
+fn nuclear_norm() -> OpInfo {
+    op(
+        "nuclear_norm",
+        |_: &(), x: &[Var]| ops::svdvals(&x[0]).reduce_sum(Some(&[0])),
+        |_, x| {
+            let sums: Vec<_> = matrices(&x[0]).iter().map(|a| a.svd().1.iter().sum::<f64>().into()).collect();
+            stack_scalars(x[0].dtype.real(), extents(&x[0]).1, &sums)
+        },
+    )
+    .tolerance(128.0)
+    .each(FLOATS, |o, d| {
+        o.sample((), vec![with_values(d, [3, 3], &[&[4.0, 4.0, 2.0]], 1)])
+            .sample((), vec![with_values(d, [4, 2], &[&[3.0, 3.0]], 3)])
+            .sample((), vec![with_values(d, [2, 3], &[&[3.0, 3.0], &[5.0, 2.0]], 5)])
+            .sample((), vec![any(d, &[0, 2], 7)])
+    })
+    .symbolic((), &[&["n", "m"]])
     .done()
 }
 
