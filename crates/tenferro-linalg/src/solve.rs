@@ -10,7 +10,6 @@ use crate::{
         unlisted,
     },
     lu::LuFactor,
-    matrix::floating,
 };
 use smallvec::{SmallVec, smallvec};
 use tenferro_core_ops::{
@@ -144,8 +143,9 @@ fn try_solve(a: &Var, b: &Var) -> Result<Var> {
         let rank = a.rank().min(b.rank());
         return Err(Error::rank(LuSolve::NAME, "rank of an operand", rank, "at least 2 (1 for a vector b)"));
     }
-    let dtype = DType::promote(DType::promote(a.dtype(), b.dtype()), DType::F32);
-    let (a, b) = align_batch(LuSolve::NAME, &floating(a).convert(dtype), &floating(&b).convert(dtype))?;
+    let common = DType::promote(a.dtype(), b.dtype());
+    let dtype = if common.is_differentiable() { common } else { DType::F64 };
+    let (a, b) = align_batch(LuSolve::NAME, &a.convert(dtype), &b.convert(dtype))?;
     let factors = apply_n(&LuFactor { hint: true }, &[&a.detach()], 2);
     factors[0].ok()?;
     let x = apply1(&LuSolve { adjoint: false }, &[&a, &factors[0], &factors[1], &b]);

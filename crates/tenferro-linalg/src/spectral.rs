@@ -269,7 +269,9 @@ pub fn spectral(a: &Var, f: &SpectralFunction) -> Var {
         return Var::Failed(e);
     }
     let base = stop_gradient(&a);
-    let (u, s, vh) = if a.extent(0) == a.extent(1) { svd(&base) } else { svd_full(&base) };
+    // The decomposition says what is wrong with a rank below 2.
+    let square = a.rank() < 2 || a.extent(0) == a.extent(1);
+    let (u, s, vh) = if square { svd(&base) } else { svd_full(&base) };
     match s.ok() {
         Ok(_) => apply1(&SpectralDerivative { f: f.clone() }, &[&a, &u, &s, &vh]),
         Err(e) => Var::Failed(e),

@@ -15,10 +15,10 @@
 //!
 //! Inside a multiplet the vectors are arbitrary up to a rotation. A loss that does not see how they are
 //! rotated, even when the values of the multiplet split (it uses projectors on the multiplet, sums over it),
-//! has no use for F there, and 0 makes its derivative right and finite. `U f(s) V^H` is not such a loss: its
-//! derivative inside a multiplet is a limit of `0 / 0` that (U, s, V) no longer hold. Use
-//! [`spectral`](crate::ops::spectral) for it, or
-//! [`split`](crate::ops::split).
+//! has no use for F there, and 0 makes its first derivative right and finite. (U, s, V) do not hold what a
+//! second derivative needs at a multiplet, nor the first one of `U f(s) V^H`, a limit of `0 / 0` there: use
+//! [`spectral`](crate::ops::spectral) or [`split`](crate::ops::split), whose derivatives are right to any
+//! order.
 
 use crate::{
     batch::{Element, Matrices, Results, count, expect_matrix, for_each, unlisted},

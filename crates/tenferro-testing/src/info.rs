@@ -4,7 +4,7 @@ use crate::{array::Array, run::Calls};
 use std::{fmt::Debug, sync::Arc};
 use tenferro_core_ops::{Dim, Var};
 use tenferro_cpu::CpuBackend;
-use tenferro_runtime::{EagerTensor, TracedTensor, tier::IntoVars};
+use tenferro_runtime::{EagerRuntime, EagerTensor, TracedTensor, tier::IntoVars};
 use tenferro_tensor::{DType, Error, Result, Scalar, Tensor, TypedTensor};
 
 /// An operation: samples with an independent reference, errors, and how often it is differentiable.
@@ -35,6 +35,9 @@ pub struct OpInfo {
 /// Expected outputs from inputs.
 pub type Reference = Arc<dyn Fn(&[Array]) -> Vec<Array> + Send + Sync>;
 
+/// What is compared of outputs, from inputs and outputs.
+pub type Observe = Arc<dyn Fn(&[Array], &[Array]) -> Vec<Array> + Send + Sync>;
+
 /// Inputs of a call.
 pub struct Sample {
     /// Parameters, dtypes and shapes.
@@ -45,10 +48,23 @@ pub struct Sample {
     pub call: Calls,
     /// The expected outputs, by other code.
     pub reference: Reference,
+    /// What the reference gives instead of the outputs, where these are free up to a choice, as singular
+    /// vectors are up to their phases.
+    pub observe: Option<Observe>,
     /// Differentiable at these inputs, in double precision.
     pub smooth: bool,
     /// The same call by the methods of the tiers.
     pub surface: Option<SurfaceCalls>,
+}
+
+impl Sample {
+    /// What the reference gives, of outputs `y` at inputs `x`.
+    pub(crate) fn observed(&self, x: &[Array], y: Vec<Array>) -> Vec<Array> {
+        match &self.observe {
+            Some(observe) => observe(x, &y),
+            None => y,
+        }
+    }
 }
 
 /// A call on inputs with symbolic extents.
@@ -90,18 +106,18 @@ pub struct Failure {
 }
 
 /// A method with parameters `P` that is given a backend.
-pub type OnBackend<P> = fn(&P, &[Tensor], &mut CpuBackend) -> Result<Tensor>;
+pub type OnBackend<P> = fn(&P, &[Tensor], &mut CpuBackend) -> Result<Vec<Tensor>>;
 
-/// One call as methods of dynamic, eager and traced tensors.
+/// One call as methods of dynamic, typed, eager and traced tensors.
 pub struct Surface<P> {
     /// On a backend.
     pub direct: OnBackend<P>,
-    /// On a backend, of f64 and what goes with it; `None` for calls whose types differ from case to case.
-    pub typed: Option<OnBackend<P>>,
+    /// On a backend, of the element type of the operands, or of the parameters if there are none.
+    pub typed: OnBackend<P>,
     /// On an eager runtime.
-    pub eager: fn(&P, &[EagerTensor]) -> Result<EagerTensor>,
+    pub eager: fn(&P, &EagerRuntime, &[EagerTensor]) -> Result<Vec<EagerTensor>>,
     /// Recorded.
-    pub traced: fn(&P, &[TracedTensor]) -> Result<TracedTensor>,
+    pub traced: fn(&P, &[TracedTensor]) -> Result<Vec<TracedTensor>>,
 }
 
 impl<P> Clone for Surface<P> {
@@ -111,47 +127,50 @@ impl<P> Clone for Surface<P> {
 }
 impl<P> Copy for Surface<P> {}
 
-type Method<X> = Arc<dyn Fn(&[X]) -> Result<X> + Send + Sync>;
-type Direct = Arc<dyn Fn(&[Tensor], &mut CpuBackend) -> Result<Tensor> + Send + Sync>;
+type Direct = Arc<dyn Fn(&[Tensor], &mut CpuBackend) -> Result<Vec<Tensor>> + Send + Sync>;
+type Eager = Arc<dyn Fn(&EagerRuntime, &[EagerTensor]) -> Result<Vec<EagerTensor>> + Send + Sync>;
+type Traced = Arc<dyn Fn(&[TracedTensor]) -> Result<Vec<TracedTensor>> + Send + Sync>;
 
 /// A [`Surface`] with its parameters.
 #[derive(Clone)]
 pub struct SurfaceCalls {
     /// On a backend.
     pub direct: Direct,
-    /// On a backend, of f64 and what goes with it.
-    pub typed: Option<Direct>,
+    /// On a backend, of the element type of the operands, or of the parameters if there are none.
+    pub typed: Direct,
     /// On an eager runtime.
-    pub eager: Method<EagerTensor>,
+    pub eager: Eager,
     /// Recorded.
-    pub traced: Method<TracedTensor>,
+    pub traced: Traced,
 }
 
 /// `surface!(P; name(1, 2) |p| args..)`: the method `name` of input 0 with inputs 1 and 2 and arguments from
-/// `p`.
+/// `p`; `surface!(P; Direct, Typed; name(..) ..)`: that of other traits than the core's.
 macro_rules! surface {
-    ($P:ty; $name:ident($($i:literal),*) $(|$p:ident| $($arg:expr),+)?) => {
+    ($P:ty; $Direct:ident, $Typed:ident; $name:ident($($i:literal),*) $(|$p:ident| $($arg:expr),+)?) => {
         $crate::info::Surface::<$P> {
             direct: |_p, x, backend| {
                 $(let $p = _p;)?
-                tenferro_runtime::TensorOps::$name(&x[0], $(&x[$i],)* $($($arg,)+)? backend)
+                $crate::info::listed($Direct::$name(&x[0], $(&x[$i],)* $($($arg,)+)? backend))
             },
-            typed: Some(|_p, x, backend| {
+            typed: |_p, x, backend| {
                 $(let $p = _p;)?
-                let y = tenferro_runtime::TypedTensorOps::<f64>::$name(
+                tenferro_tensor::dispatch!(x[0].dtype(), T => $crate::info::listed($Typed::<T>::$name(
                     $crate::info::typed(&x[0])?, $($crate::info::typed(&x[$i])?,)* $($($arg,)+)? backend
-                )?;
-                Ok(y.into_tensor())
-            }),
-            eager: |_p, x| {
+                )))
+            },
+            eager: |_p, _, x| {
                 $(let $p = _p;)?
-                x[0].$name($(&x[$i],)* $($($arg),+)?)
+                $crate::info::listed(x[0].$name($(&x[$i],)* $($($arg),+)?))
             },
             traced: |_p, x| {
                 $(let $p = _p;)?
-                x[0].$name($(&x[$i],)* $($($arg),+)?)
+                $crate::info::listed(x[0].$name($(&x[$i],)* $($($arg),+)?))
             },
         }
+    };
+    ($P:ty; $name:ident $($call:tt)*) => {
+        surface!($P; TensorOps, TypedTensorOps; $name $($call)*)
     };
 }
 pub(crate) use surface;
@@ -159,6 +178,58 @@ pub(crate) use surface;
 /// The tensor as the type a method takes.
 pub(crate) fn typed<T: Scalar>(t: &Tensor) -> Result<&TypedTensor<T>> {
     t.as_typed().ok_or_else(|| Error::dtype("surfaces", "operand", t.dtype(), T::DTYPE))
+}
+
+/// What a method gives: one tensor or several.
+pub(crate) trait Results<X> {
+    /// Appends them.
+    fn list(self, all: &mut Vec<X>);
+}
+
+impl Results<Tensor> for Tensor {
+    fn list(self, all: &mut Vec<Tensor>) {
+        all.push(self);
+    }
+}
+
+impl<T: Scalar> Results<Tensor> for TypedTensor<T> {
+    fn list(self, all: &mut Vec<Tensor>) {
+        all.push(self.into_tensor());
+    }
+}
+
+impl Results<EagerTensor> for EagerTensor {
+    fn list(self, all: &mut Vec<EagerTensor>) {
+        all.push(self);
+    }
+}
+
+impl Results<TracedTensor> for TracedTensor {
+    fn list(self, all: &mut Vec<TracedTensor>) {
+        all.push(self);
+    }
+}
+
+macro_rules! several_results {
+    ($($R:ident)*) => {
+        impl<X, $($R: Results<X>),*> Results<X> for ($($R,)*) {
+            #[allow(non_snake_case)]
+            fn list(self, all: &mut Vec<X>) {
+                let ($($R,)*) = self;
+                $($R.list(all);)*
+            }
+        }
+    };
+}
+several_results!(A B);
+several_results!(A B C);
+several_results!(A B C D);
+
+/// The results in order.
+pub(crate) fn listed<X>(y: Result<impl Results<X>>) -> Result<Vec<X>> {
+    let mut all = Vec::new();
+    y?.list(&mut all);
+    Ok(all)
 }
 
 /// What a reference gives: one array or several.
@@ -184,8 +255,11 @@ pub(crate) struct Listing<P, V, A> {
     info: OpInfo,
     call: fn(&P, &[Var]) -> V,
     reference: fn(&P, &[Array]) -> A,
+    observe: Option<ObserveWith<P>>,
     surface: Option<Surface<P>>,
 }
+
+type ObserveWith<P> = fn(&P, &[Array], &[Array]) -> Vec<Array>;
 
 /// Starts the listing of an operation.
 pub(crate) fn op<P, V: IntoVars, A: Outputs>(
@@ -194,7 +268,7 @@ pub(crate) fn op<P, V: IntoVars, A: Outputs>(
     reference: fn(&P, &[Array]) -> A,
 ) -> Listing<P, V, A> {
     let info = OpInfo { name, order: 2, tolerance: 8.0, ..OpInfo::default() };
-    Listing { info, call, reference, surface: None }
+    Listing { info, call, reference, observe: None, surface: None }
 }
 
 impl<P, V, A> Listing<P, V, A>
@@ -213,17 +287,18 @@ where
         let label = label(&p, &inputs);
         let surface = self.surface.map(|s| {
             let [a, b, c, d] = [(); 4].map(|()| p.clone());
-            let typed = |f: OnBackend<P>| -> Direct { Arc::new(move |x, backend| f(&d, x, backend)) };
             SurfaceCalls {
                 direct: Arc::new(move |x, backend| (s.direct)(&a, x, backend)),
-                typed: s.typed.map(typed),
-                eager: Arc::new(move |x| (s.eager)(&b, x)),
-                traced: Arc::new(move |x| (s.traced)(&c, x)),
+                typed: Arc::new(move |x, backend| (s.typed)(&b, x, backend)),
+                eager: Arc::new(move |runtime, x| (s.eager)(&c, runtime, x)),
+                traced: Arc::new(move |x| (s.traced)(&d, x)),
             }
         });
-        let (f, p) = (self.reference, p);
+        let q = p.clone();
+        let observe = self.observe.map(|f| -> Observe { Arc::new(move |x, y| f(&q, x, y)) });
+        let f = self.reference;
         let reference = Arc::new(move |x: &[Array]| f(&p, x).outputs());
-        self.info.samples.push(Sample { label, inputs, call, reference, smooth, surface });
+        self.info.samples.push(Sample { label, inputs, call, reference, observe, smooth, surface });
         self
     }
 
@@ -299,6 +374,13 @@ where
     /// The methods of the tiers, for the samples listed after this.
     pub(crate) fn surface(mut self, s: Surface<P>) -> Self {
         self.surface = Some(s);
+        self
+    }
+
+    /// What the reference gives, from parameters, inputs and outputs, for the samples listed after this; see
+    /// [`Sample::observe`].
+    pub(crate) fn observe(mut self, f: ObserveWith<P>) -> Self {
+        self.observe = Some(f);
         self
     }
 

@@ -5,18 +5,19 @@
 //! operation that it applies to. The test `OPERATION::LOOP` is one of these checks.
 //!
 //! Invariant: references share no code with the operations. They are scalar loops over index tuples
-//! ([`Array`]).
+//! ([`Array`]), or over the rows and columns of matrices.
 
 mod array;
 mod difference;
 mod info;
 mod loops;
+mod matrix;
 mod run;
 mod samples;
 
 pub use array::{Array, Elem};
 pub use difference::central;
-pub use info::{Closed, Failure, OnBackend, OpInfo, Outputs, Reference, Sample, Surface, Symbolic};
+pub use info::{Closed, Failure, Observe, OnBackend, OpInfo, Outputs, Reference, Sample, Surface, Symbolic};
 pub use loops::{COMPLETENESS, Completeness, LOOPS, Loop, Outcome};
 pub use run::{Calls, Pulled};
 

@@ -2,7 +2,7 @@
 
 use super::{Completeness, LOOPS, Outcome, all};
 use crate::{info::OpInfo, run};
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 /// Checks of the list as a whole.
 pub const COMPLETENESS: &[Completeness] = &[
@@ -25,6 +25,26 @@ fn exported() -> BTreeSet<&'static str> {
     names.filter(|n| !PARAMETERS.contains(n)).collect()
 }
 
+/// Crates beside the core that define operations, in the folder of crates.
+const CRATES: &[&str] = &["tenferro-linalg", "tenferro-einsum"];
+
+/// The types that the sources under `folder` implement `Primitive` for, outside of tests.
+fn implemented(folder: &Path, found: &mut BTreeSet<String>) -> Result<(), String> {
+    let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            implemented(&path, found)?;
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let text = std::fs::read_to_string(&path).map_err(failed)?;
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let names = code.lines().filter_map(|l| l.trim().strip_prefix("impl Primitive for "));
+            found.extend(names.map(|n| n.trim_end_matches([' ', '{']).to_string()));
+        }
+    }
+    Ok(())
+}
+
 fn every_primitive(infos: &[OpInfo]) -> Outcome {
     // The Debug form of an operation begins with its type.
     let type_of = |debug: String| debug.split([' ', '{', '(']).next().unwrap_or_default().to_string();
@@ -38,8 +58,16 @@ fn every_primitive(infos: &[OpInfo]) -> Outcome {
     if exported.len() < 40 {
         return Err(format!("only {} operations found in the list of the core", exported.len()));
     }
-    all(exported.into_iter().map(|name| {
-        if sampled.contains(name) { Ok(()) } else { Err(format!("{name} has no sample in any OpInfo")) }
+    let mut names: BTreeSet<String> = exported.into_iter().map(String::from).collect();
+    for name in CRATES {
+        let (before, crates) = (names.len(), Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+        implemented(&crates.join(name).join("src"), &mut names)?;
+        if names.len() == before {
+            return Err(format!("no operations found in {name}"));
+        }
+    }
+    all(names.into_iter().map(|name| {
+        if sampled.contains(&name) { Ok(()) } else { Err(format!("{name} has no sample in any OpInfo")) }
     }))
 }
 

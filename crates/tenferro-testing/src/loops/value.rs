@@ -6,6 +6,7 @@ use crate::{info::OpInfo, run};
 pub(super) fn check(info: &OpInfo) -> Outcome {
     each(info, |s| {
         let y = during("run", run::direct(&s.call, &s.inputs))?;
+        let y = s.observed(&s.inputs, y);
         near("value", &y, &(s.reference)(&s.inputs), info.tolerance)
     })
 }

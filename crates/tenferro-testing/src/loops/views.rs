@@ -81,7 +81,7 @@ pub(super) fn check(info: &OpInfo) -> Outcome {
                 let Ok(want) = run::direct(&s.call, &read) else { return Ok(()) };
                 let got = during(&what, run::present(&s.call, &values))?;
                 // Another order of summation rounds otherwise.
-                near(&what, &got, &want, info.tolerance)
+                near(&what, &s.observed(&read, got), &s.observed(&read, want), info.tolerance)
             })
         }))
     })

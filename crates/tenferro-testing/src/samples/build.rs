@@ -3,21 +3,34 @@
 use super::{C64 as C64_, *};
 use crate::{
     array::Elem,
-    info::{OpInfo, op},
+    info::{OpInfo, Surface, listed, op},
 };
 use std::sync::Arc;
 use tenferro_core_ops::{Aval, Dim, Op, Var, apply_n, build, ops};
-use tenferro_tensor::C64;
+use tenferro_runtime::{TensorExt, TracedTensor, TypedTensorExt};
+use tenferro_tensor::{C64, Scalar, Tensor, TypedTensor, dispatch};
+
+fn dims(shape: &[usize]) -> Vec<Dim> {
+    shape.iter().map(|&n| Dim::Lit(n)).collect()
+}
 
 fn iota() -> OpInfo {
     type P = (DType, Vec<usize>, usize);
     op(
         "iota",
         |(d, s, axis): &P, _: &[Var]| {
-            build::iota(*d, &s.iter().map(|&n| Dim::Lit(n)).collect::<Vec<_>>(), *axis)
+            build::iota(*d, &dims(s), *axis)
         },
         |(d, s, axis), _| Array::from_fn(*d, s, |i| Elem::Int(i[*axis] as i64)),
     )
+    .surface(Surface {
+        direct: |(d, s, axis), _, backend| listed(<Tensor as TensorExt>::iota(*d, s, *axis, backend)),
+        typed: |(d, s, axis), _, backend| {
+            dispatch!(*d, T => listed(<TypedTensor<T> as TypedTensorExt<T>>::iota(s, *axis, backend)))
+        },
+        eager: |(d, s, axis), runtime, _| listed(runtime.iota(*d, s, *axis)),
+        traced: |(d, s, axis), _| listed(TracedTensor::iota(*d, &dims(s), *axis)),
+    })
     .order(0)
     .each(NUMBERS, |o, d| {
         o.sample((d, vec![5], 0), vec![])
@@ -37,6 +50,12 @@ fn eye() -> OpInfo {
         |&(d, n): &(DType, usize), _: &[Var]| build::eye(d, &Dim::Lit(n)),
         |&(d, n), _| Array::from_fn(d, &[n, n], |i| Elem::Int((i[0] == i[1]) as i64)),
     )
+    .surface(Surface {
+        direct: |&(d, n), _, _| listed(Tensor::eye(d, n)),
+        typed: |&(d, n), _, _| dispatch!(d, T => listed(TypedTensor::<T>::eye(n))),
+        eager: |&(d, n), runtime, _| listed(runtime.eye(d, n)),
+        traced: |&(d, n), _| listed(TracedTensor::eye(d, &Dim::Lit(n))),
+    })
     .order(0)
     .each(EVERY, |o, d| o.sample((d, 3), vec![]).sample((d, 1), vec![]).sample((d, 0), vec![]))
     .symbolic_call(&[(F64, &["n"])], |x| build::eye(F64, &x[0].extent(0)))
@@ -57,6 +76,14 @@ fn linspace() -> OpInfo {
             })
         },
     )
+    .surface(Surface {
+        direct: |&(d, a, b, n), _, backend| listed(<Tensor as TensorExt>::linspace(d, a, b, n, backend)),
+        typed: |&(d, a, b, n), _, backend| {
+            dispatch!(d, T => listed(<TypedTensor<T> as TypedTensorExt<T>>::linspace(a, b, n, backend)))
+        },
+        eager: |&(d, a, b, n), runtime, _| listed(runtime.linspace(d, a, b, n)),
+        traced: |&(d, a, b, n), _| listed(TracedTensor::linspace(d, a, b, &Dim::Lit(n))),
+    })
     .order(0)
     .each(FLOATS, |o, d| {
         o.sample((d, 0.0, 1.0, 5), vec![])
@@ -97,10 +124,18 @@ fn full() -> OpInfo {
     op(
         "full",
         |(d, s, c): &P, _: &[Var]| {
-            Var::full(&Aval::new(*d, s.iter().map(|&n| Dim::Lit(n))), C64::new(c.0, c.1))
+            Var::full(&Aval::new(*d, dims(s)), C64::new(c.0, c.1))
         },
         |(d, s, c), _| Array::from_fn(*d, s, |_| Elem::Float(C64::new(c.0, c.1))),
     )
+    .surface(Surface {
+        direct: |(d, s, c), _, _| listed(Tensor::full(*d, &s[..], C64::new(c.0, c.1))),
+        typed: |(d, s, c), _, _| {
+            dispatch!(*d, T => listed(TypedTensor::<T>::full(&s[..], T::from_c64(C64::new(c.0, c.1)))))
+        },
+        eager: |(d, s, c), runtime, _| listed(runtime.full(*d, s, C64::new(c.0, c.1))),
+        traced: |(d, s, c), _| listed(TracedTensor::full(*d, &dims(s), C64::new(c.0, c.1))),
+    })
     .order(0)
     .each(EVERY, |o, d| {
         o.sample((d, vec![2, 3], (1.5, 2.0)), vec![])

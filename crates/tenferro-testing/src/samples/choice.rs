@@ -3,10 +3,11 @@
 use super::{C64 as C64_, *};
 use crate::{
     array::Elem,
-    info::{OpInfo, Surface, op, surface},
+    info::{OpInfo, Surface, listed, op, surface, typed},
 };
 use tenferro_core_ops::Var;
-use tenferro_runtime::TensorExt;
+use tenferro_runtime::{SelectExt, TensorExt, TypedTensorExt};
+use tenferro_tensor::dispatch;
 
 const NAN: f64 = f64::NAN;
 const INF: f64 = f64::INFINITY;
@@ -83,10 +84,15 @@ fn select() -> OpInfo {
         },
     )
     .surface(Surface {
-        direct: |_, x, backend| TensorExt::select(&x[0], &x[1], &x[2], backend),
-        typed: None,
-        eager: |_, x| x[0].select(&x[1], &x[2]),
-        traced: |_, x| x[0].select(&x[1], &x[2]),
+        direct: |_, x, backend| listed(TensorExt::select(&x[0], &x[1], &x[2], backend)),
+        typed: |_, x, backend| {
+            let condition = typed::<bool>(&x[0])?;
+            dispatch!(x[1].dtype(), T => {
+                listed(condition.select::<T>(typed(&x[1])?, typed(&x[2])?, backend))
+            })
+        },
+        eager: |_, _, x| listed(x[0].select(&x[1], &x[2])),
+        traced: |_, x| listed(x[0].select(&x[1], &x[2])),
     })
     .broadcasts()
     .each(EVERY, |o, d| {
@@ -159,10 +165,14 @@ fn cast() -> OpInfo {
     let saturated = |low: i64, high: i64| [high, low, 0, high, low, 2, -2, 0];
     op("cast", |d: &DType, x: &[Var]| x[0].cast(*d), |d, x| x[0].cast(*d))
         .surface(Surface {
-            direct: |d, x, backend| TensorExt::cast(&x[0], *d, backend),
-            typed: None,
-            eager: |d, x| x[0].cast(*d),
-            traced: |d, x| x[0].cast(*d),
+            direct: |d, x, backend| listed(TensorExt::cast(&x[0], *d, backend)),
+            typed: |d, x, backend| {
+                dispatch!(x[0].dtype(), T => dispatch!(*d, U => {
+                    listed(TypedTensorExt::<T>::cast::<U>(typed(&x[0])?, backend))
+                }))
+            },
+            eager: |d, _, x| listed(x[0].cast(*d)),
+            traced: |d, x| listed(x[0].cast(*d)),
         })
         .each(EVERY, |o, from| {
             o.each(EVERY, |o, to| {
@@ -189,10 +199,14 @@ fn cast() -> OpInfo {
 fn convert() -> OpInfo {
     op("convert", |d: &DType, x: &[Var]| x[0].convert(*d), |d, x| x[0].cast(*d))
         .surface(Surface {
-            direct: |d, x, backend| TensorExt::convert(&x[0], *d, backend),
-            typed: None,
-            eager: |d, x| x[0].convert(*d),
-            traced: |d, x| x[0].convert(*d),
+            direct: |d, x, backend| listed(TensorExt::convert(&x[0], *d, backend)),
+            typed: |d, x, backend| {
+                dispatch!(x[0].dtype(), T => dispatch!(*d, U => {
+                    listed(TypedTensorExt::<T>::convert::<U>(typed(&x[0])?, backend))
+                }))
+            },
+            eager: |d, _, x| listed(x[0].convert(*d)),
+            traced: |d, x| listed(x[0].convert(*d)),
         })
         .each(EVERY, |o, from| {
             let above = EVERY.into_iter().filter(|&to| from.can_convert_to(to));

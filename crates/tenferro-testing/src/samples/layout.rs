@@ -3,11 +3,11 @@
 use super::{C64 as C64_, *};
 use crate::{
     array::Elem,
-    info::{OpInfo, Surface, op, surface, typed},
+    info::{OpInfo, Surface, listed, op, surface, typed},
 };
 use tenferro_core_ops::{Dim, Extent, Var, apply1, build, ops};
 use tenferro_runtime::{EagerTensor, TensorExt, TracedTensor, TypedTensorExt};
-use tenferro_tensor::{Result, Tensor, TypedTensor};
+use tenferro_tensor::{Result, Tensor, TypedTensor, dispatch};
 
 fn dims(shape: &[usize]) -> Vec<Dim> {
     shape.iter().map(|&n| Dim::Lit(n)).collect()
@@ -452,14 +452,16 @@ macro_rules! joining {
     ($name:ident) => {
         Surface::<usize> {
             direct: |&axis, x, backend| {
-                <Tensor as TensorExt>::$name(&x.iter().collect::<Vec<_>>(), axis, backend)
+                listed(<Tensor as TensorExt>::$name(&x.iter().collect::<Vec<_>>(), axis, backend))
             },
-            typed: Some(|&axis, x, backend| {
-                let parts = x.iter().map(typed::<f64>).collect::<Result<Vec<_>>>()?;
-                Ok(<TypedTensor<f64> as TypedTensorExt<f64>>::$name(&parts, axis, backend)?.into_tensor())
-            }),
-            eager: |&axis, x| EagerTensor::$name(&x.iter().collect::<Vec<_>>(), axis),
-            traced: |&axis, x| TracedTensor::$name(&x.iter().collect::<Vec<_>>(), axis),
+            typed: |&axis, x, backend| {
+                dispatch!(x[0].dtype(), T => {
+                    let parts = x.iter().map(typed::<T>).collect::<Result<Vec<_>>>()?;
+                    listed(<TypedTensor<T> as TypedTensorExt<T>>::$name(&parts, axis, backend))
+                })
+            },
+            eager: |&axis, _, x| listed(EagerTensor::$name(&x.iter().collect::<Vec<_>>(), axis)),
+            traced: |&axis, x| listed(TracedTensor::$name(&x.iter().collect::<Vec<_>>(), axis)),
         }
     };
 }

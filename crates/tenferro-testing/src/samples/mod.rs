@@ -4,12 +4,15 @@ mod binary;
 mod build;
 mod choice;
 mod contract;
+mod einsum;
 mod index;
 mod layout;
+mod linalg;
 mod reduce;
 mod unary;
 
 use crate::{array::Array, info::OpInfo};
+use tenferro_runtime::{TensorOps, TypedTensorOps};
 use tenferro_tensor::DType::{self, *};
 
 /// The lists that [`all`](crate::all) concatenates.
@@ -22,6 +25,8 @@ pub(crate) const FAMILIES: &[fn() -> Vec<OpInfo>] = &[
     index::list,
     contract::list,
     build::list,
+    einsum::list,
+    linalg::list,
 ];
 
 /// Real and complex floating-point dtypes.

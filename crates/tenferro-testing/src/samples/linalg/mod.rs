@@ -1,0 +1,78 @@
+//! Dense linear algebra.
+//!
+//! Singular vectors and the factors of a split are free up to a gauge: phases, or a unitary basis of a
+//! multiplet or of a bond. What is compared of them is their defining properties, and derivatives are those
+//! of functions that do not depend on the gauge. The operations that rules are made of take values that no
+//! rule differentiates, hints, beside the operands; they are checked as what they compute for right hints,
+//! and their derivatives as part of the operations that they serve.
+
+mod bond;
+mod spectral;
+mod split;
+mod svd;
+mod systems;
+mod truncate;
+
+use super::{C64 as C64_, *};
+use crate::{
+    info::OpInfo,
+    matrix::{Matrix, matrices, stack},
+};
+
+/// Why a loop that moves the operands does not apply to an operation with hints.
+const HINTS: &str = "hints do not move with the operands; the derivative is that of the operation it serves";
+
+pub(super) fn list() -> Vec<OpInfo> {
+    let families =
+        [svd::list(), systems::list(), spectral::list(), truncate::list(), split::list(), bond::list()];
+    families.into_iter().flatten().collect()
+}
+
+/// Random `m x n` matrices with these singular values, one for each list, along one batch axis if there are
+/// several.
+fn with_values(dtype: DType, [m, n]: [usize; 2], values: &[&[f64]], seed: u64) -> Array {
+    let parts: Vec<Matrix> = (values.iter().enumerate())
+        .map(|(b, s)| {
+            let basis = |n: usize, k| matrices(&any(dtype, &[n, n], seed + 2 * b as u64 + k))[0].basis();
+            basis(m, 0).times(&Matrix::diagonal(m, n, s)).times(&basis(n, 1))
+        })
+        .collect();
+    let batch = if values.len() == 1 { vec![] } else { vec![values.len()] };
+    stack(dtype, [m, n], &batch, &parts)
+}
+
+/// Random square matrices far from singular ones.
+fn dominant(dtype: DType, shape: &[usize], seed: u64) -> Array {
+    let x = any(dtype, shape, seed);
+    Array::from_fn(dtype, shape, |i| {
+        let far = if i[0] == i[1] { 3.0 } else { 0.0 };
+        x.at(i).plus(crate::array::Elem::real(far))
+    })
+}
+
+/// The extents of one matrix, and of the batch.
+fn extents(a: &Array) -> ([usize; 2], &[usize]) {
+    ([a.shape[0], a.shape[1]], &a.shape[2..])
+}
+
+/// `f` of every matrix of a stack, of extents `shape`.
+fn each_matrix(a: &Array, shape: [usize; 2], f: impl Fn(Matrix) -> Matrix) -> Array {
+    let parts: Vec<Matrix> = matrices(a).into_iter().map(f).collect();
+    stack(a.dtype, shape, &a.shape[2..], &parts)
+}
+
+/// `f` of the matrices of two stacks with one batch, of extents `shape`.
+fn each_pair(a: &Array, b: &Array, shape: [usize; 2], f: impl Fn(&Matrix, &Matrix) -> Matrix) -> Array {
+    let parts: Vec<Matrix> = matrices(a).iter().zip(&matrices(b)).map(|(a, b)| f(a, b)).collect();
+    stack(a.dtype, shape, &a.shape[2..], &parts)
+}
+
+/// The identity for every matrix of the batch of `a`.
+fn identities(a: &Array, n: usize) -> Array {
+    each_matrix(a, [n, n], |_| Matrix::identity(n))
+}
+
+/// The dtype in which matrices of `dtype` are decomposed.
+fn floating(dtype: DType) -> DType {
+    if dtype.is_differentiable() { dtype } else { F64 }
+}

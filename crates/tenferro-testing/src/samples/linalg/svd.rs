@@ -1,0 +1,272 @@
+//! Singular values and vectors.
+
+use super::*;
+use crate::{
+    array::Elem,
+    info::{Surface, op, surface},
+    matrix::{stack_scalars, stack_vectors, vectors},
+};
+use tenferro_core_ops::{Var, apply_n, build};
+use tenferro_linalg::{Gaps, LinalgOps, LinalgRecorded, TypedLinalgOps, ops};
+
+pub(super) fn list() -> Vec<OpInfo> {
+    let svd = factors("svd", false, surface!((); LinalgOps, TypedLinalgOps; svd()));
+    let full = factors("svd_full", true, surface!((); LinalgOps, TypedLinalgOps; svd_full()));
+    vec![svd, full, invariants(), multiplet(), values(), nuclear_norm(), gaps()]
+}
+
+fn singular_values(a: &Array) -> Array {
+    let ([m, n], batch) = extents(a);
+    let s: Vec<Vec<f64>> = matrices(a).iter().map(|a| a.svd().1).collect();
+    stack_vectors(a.dtype.real(), m.min(n), batch, &s)
+}
+
+/// U diag(s) Vh, s, U^H U and Vh Vh^H.
+fn observed(_: &(), _: &[Array], y: &[Array]) -> Vec<Array> {
+    let [u, s, vh] = [&y[0], &y[1], &y[2]];
+    let (m, n, k) = (u.shape[0], vh.shape[1], s.shape[0]);
+    let left: Vec<Matrix> = matrices(u).iter().zip(vectors(s)).map(|(u, s)| u.scaled(&s)).collect();
+    let left = stack(u.dtype, [m, k], &u.shape[2..], &left);
+    let right = each_matrix(vh, [k, n], |v| v.adjoint().leading(k).adjoint());
+    let (p, q) = (u.shape[1], vh.shape[0]);
+    vec![
+        each_pair(&left, &right, [m, n], Matrix::times),
+        s.clone(),
+        each_matrix(u, [p, p], |u| u.adjoint().times(&u)),
+        each_matrix(vh, [q, q], |v| v.times(&v.adjoint())),
+    ]
+}
+
+fn factors(name: &'static str, full: bool, methods: Surface<()>) -> OpInfo {
+    let call: fn(&(), &[Var]) -> [Var; 3] =
+        if full { |_, x| ops::svd_full(&x[0]).into() } else { |_, x| ops::svd(&x[0]).into() };
+    let reference: fn(&(), &[Array]) -> Vec<Array> =
+        if full { |_, x| expected(&x[0], true) } else { |_, x| expected(&x[0], false) };
+    op(name, call, reference)
+        .observe(observed)
+        .surface(methods)
+        .tolerance(64.0)
+        .each(FLOATS, |o, d| {
+            o.sample((), vec![any(d, &[3, 3], 1)])
+                .sample((), vec![any(d, &[5, 2], 2)])
+                .sample((), vec![any(d, &[2, 4], 3)])
+                .sample((), vec![any(d, &[1, 1], 4)])
+                .sample((), vec![any(d, &[3, 2, 2], 5)])
+                .sample((), vec![any(d, &[2, 3, 1, 3], 6)])
+                .sample((), vec![any(d, &[0, 3], 7)])
+                .sample((), vec![any(d, &[3, 0], 8)])
+                .sample((), vec![any(d, &[2, 2, 0], 9)])
+                .kink((), vec![with_values(d, [4, 3], &[&[2.0, 2.0, 0.5]], 10)])
+                .kink((), vec![with_values(d, [3, 4], &[&[2.0, 1e-5, 0.0]], 11)])
+                .kink((), vec![with_values(d, [3, 3], &[&[0.0; 3], &[1.0; 3]], 12)])
+                .kink((), vec![any(d, &[40, 33], 13)])
+        })
+        .each([I64, I32], |o, d| o.kink((), vec![any(d, &[3, 2], 14)]))
+        .symbolic((), &[&["n", "m"]])
+        .symbolic((), &[&["n", "3", "m"]])
+        .skip("rank_0", "a matrix is needed")
+        .skip("jvp", "the vectors' phases are a gauge; the derivative is checked on svd_invariants")
+        .skip("second_order", "the vectors' phases are a gauge; the derivative is checked on svd_invariants")
+        .error_of("svd", (), vec![any(F64, &[3], 1)], &["1", "at least 2"])
+        .error_of("svd", (), vec![f64s(&[2, 2], &[1.0, f64::NAN, 0.0, 1.0])], &["[1, 0]", "not finite"])
+        .error_of(
+            "svd",
+            (),
+            vec![f64s(&[1, 2, 2], &[1.0, 1.0, 1.0, f64::INFINITY])],
+            &["[0, 1] of matrix [1]", "finite"],
+        )
+        .done()
+}
+
+fn expected(a: &Array, full: bool) -> Vec<Array> {
+    let a = a.cast(floating(a.dtype));
+    let [m, n] = extents(&a).0;
+    let (p, q) = if full { (m, n) } else { (m.min(n), m.min(n)) };
+    vec![a.clone(), singular_values(&a), identities(&a, p), identities(&a, q)]
+}
+
+/// Whether the vectors are completed to bases; functions that do not depend on phases: U diag(s) Vh, s, and
+/// U w U^H + U U^H and its like of V, with different weights w.
+fn invariants() -> OpInfo {
+    op(
+        "svd_invariants",
+        |&full: &bool, x: &[Var]| {
+            let (u, s, vh) = if full { ops::svd_full(&x[0]) } else { ops::svd(&x[0]) };
+            let k = s.extent(0);
+            let (left, right) = (u.slice_axis(1, 0, k.clone()), vh.slice_axis(0, 0, k));
+            let w = (build::iota(s.dtype(), &s.shape(), 0) + 1.0).expand_dims(&[0]);
+            let v = right.adjoint();
+            [
+                (&left * &s.expand_dims(&[0])).matmul(&right),
+                (&left * &w).matmul(&left.adjoint()) + u.matmul(&u.adjoint()),
+                (&v * &w).matmul(&right) + vh.adjoint().matmul(&vh),
+                s,
+            ]
+        },
+        |&full, x| {
+            let [m, n] = extents(&x[0]).0;
+            let k = m.min(n);
+            let w: Vec<f64> = (1..=k).map(|i| i as f64).collect();
+            let side = |right: bool| {
+                let n = if right { n } else { m };
+                each_matrix(&x[0], [n, n], |a| {
+                    let (u, _, v) = a.svd();
+                    let q = if right { v } else { u };
+                    let onto = if full { Matrix::identity(n) } else { q.times(&q.adjoint()) };
+                    onto.plus(1.0, &q.scaled(&w).times(&q.adjoint()))
+                })
+            };
+            vec![x[0].clone(), side(false), side(true), singular_values(&x[0])]
+        },
+    )
+    .tolerance(256.0)
+    .each(FLOATS, |o, d| {
+        o.each([false, true], |o, full| {
+            o.sample(full, vec![with_values(d, [3, 3], &[&[6.0, 4.0, 1.5]], 1)])
+                .sample(full, vec![with_values(d, [4, 2], &[&[5.0, 2.0]], 2)])
+                .sample(full, vec![with_values(d, [2, 3], &[&[5.0, 3.0]], 3)])
+                .sample(full, vec![with_values(d, [1, 1], &[&[2.0]], 4)])
+                .sample(full, vec![with_values(d, [3, 2], &[&[5.0, 2.0], &[3.0, 1.5]], 5)])
+                .sample(full, vec![any(d, &[0, 2], 6)])
+        })
+    })
+    .symbolic(false, &[&["n", "m"]])
+    .symbolic(true, &[&["n", "m"]])
+    .skip("rank_0", "a matrix is needed")
+    .done()
+}
+
+/// The projectors on the left and right vectors of the largest value, which occurs `r` times.
+fn multiplet() -> OpInfo {
+    op(
+        "svd_multiplet",
+        |&r: &usize, x: &[Var]| {
+            let (u, _, vh) = ops::svd(&x[0]);
+            let (u, vh) = (u.slice_axis(1, 0, r), vh.slice_axis(0, 0, r));
+            [u.matmul(&u.adjoint()), vh.adjoint().matmul(&vh)]
+        },
+        |&r, x| {
+            let [m, n] = extents(&x[0]).0;
+            let onto = |q: Matrix| q.leading(r).times(&q.leading(r).adjoint());
+            vec![
+                each_matrix(&x[0], [m, m], |a| onto(a.svd().0)),
+                each_matrix(&x[0], [n, n], |a| onto(a.svd().2)),
+            ]
+        },
+    )
+    .tolerance(256.0)
+    .each(FLOATS, |o, d| {
+        o.sample(2, vec![with_values(d, [3, 3], &[&[5.0, 5.0, 1.5]], 1)])
+            .sample(2, vec![with_values(d, [4, 3], &[&[5.0, 5.0, 2.0]], 3)])
+            .sample(3, vec![with_values(d, [4, 5], &[&[5.0, 5.0, 5.0, 1.0]], 5)])
+            .sample(0, vec![any(d, &[0, 2], 7)])
+    })
+    .skip("rank_0", "a matrix is needed")
+    .skip("second_order", "U, s and V do not hold what a second derivative inside a multiplet needs")
+    .done()
+}
+
+fn values() -> OpInfo {
+    let double =
+        |d, n: usize| Array::from_fn(d, &[n, n], |i| Elem::real(if i[0] == i[1] { 2.0 } else { 0.0 }));
+    let one = |d, n: usize| Array::from_fn(d, &[n, n], |i| Elem::Int((i[0] == i[1]) as i64));
+    op(
+        "svdvals",
+        |_: &(), x: &[Var]| ops::svdvals(&x[0]),
+        |_, x| singular_values(&x[0].cast(floating(x[0].dtype))),
+    )
+    .surface(surface!((); LinalgOps, TypedLinalgOps; svdvals()))
+    .tolerance(64.0)
+    .each(FLOATS, |o, d| {
+        o.sample((), vec![with_values(d, [3, 3], &[&[6.0, 4.0, 1.5]], 1)])
+            .sample((), vec![with_values(d, [4, 2], &[&[5.0, 2.0]], 2)])
+            .sample((), vec![with_values(d, [2, 3], &[&[5.0, 3.0]], 3)])
+            .sample((), vec![any(d, &[1, 1], 4)])
+            .sample((), vec![any(d, &[2, 0], 5)])
+            .sample((), vec![any(d, &[0, 0], 6)])
+            .sample((), vec![with_values(d, [2, 3], &[&[5.0, 2.0], &[3.0, 1.5]], 7)])
+            .kink((), vec![with_values(d, [4, 4], &[&[1.0, 1.0, 1e-3, 0.0]], 8)])
+    })
+    .kink((), vec![any(I64, &[3, 2], 9)])
+    .symbolic((), &[&["n", "m"]])
+    .symbolic((), &[&["n", "m", "k"]])
+    // The derivative of a sum of singular values, all equal, is U V^H.
+    .each([F64, C64_], |o, d| {
+        o.closed((), vec![double(d, 3)], f64s(&[3], &[1.0; 3]), vec![one(d, 3)]).closed(
+            (),
+            vec![double(d, 2).map(d, |e| Elem::real(-1.0).times(e))],
+            f64s(&[2], &[0.5; 2]),
+            vec![one(d, 2).map(d, |e| Elem::real(-0.5).times(e))],
+        )
+    })
+    .skip("rank_0", "a matrix is needed")
+    .error_of("svd", (), vec![any(F64, &[], 1)], &["0", "at least 2"])
+    .done()
+}
+
+/// The sum of the singular values, which is smooth at multiplets.
+fn nuclear_norm() -> OpInfo {
+    op(
+        "nuclear_norm",
+        |_: &(), x: &[Var]| ops::svdvals(&x[0]).reduce_sum(Some(&[0])),
+        |_, x| {
+            let sums: Vec<_> = matrices(&x[0]).iter().map(|a| a.svd().1.iter().sum::<f64>().into()).collect();
+            stack_scalars(x[0].dtype.real(), extents(&x[0]).1, &sums)
+        },
+    )
+    .tolerance(128.0)
+    .each(FLOATS, |o, d| {
+        o.sample((), vec![with_values(d, [3, 3], &[&[4.0, 4.0, 2.0]], 1)])
+            .sample((), vec![with_values(d, [4, 2], &[&[3.0, 3.0]], 3)])
+            .sample((), vec![with_values(d, [2, 3], &[&[3.0, 3.0], &[5.0, 2.0]], 5)])
+            .sample((), vec![any(d, &[0, 2], 7)])
+    })
+    .symbolic((), &[&["n", "m"]])
+    .done()
+}
+
+/// 1 / (s_j - s_i), 1 / (s_j + s_i) and 1 / s_i, with 0 in place of what has no meaning.
+fn gaps() -> OpInfo {
+    let values = |d, s: &[f64]| vec![Array::reals(d, &[s.len()], s)];
+    op(
+        "singular_value_gaps",
+        |_: &(), x: &[Var]| apply_n(&Gaps, &[&x[0]], 3),
+        |_, x| {
+            let d = x[0].dtype;
+            let shape: Vec<usize> =
+                std::iter::once(x[0].shape[0]).chain(x[0].shape.iter().copied()).collect();
+            let pair = |i: &[usize]| {
+                let at = |k: usize| {
+                    let index: Vec<usize> = std::iter::once(k).chain(i[2..].iter().copied()).collect();
+                    x[0].at(&index).re()
+                };
+                (at(i[0]), at(i[1]))
+            };
+            let eps = if d == F32 { f32::EPSILON as f64 } else { f64::EPSILON };
+            vec![
+                Array::from_fn(d, &shape, |i| {
+                    let (a, b) = pair(i);
+                    let near = (b - a).abs() <= eps.sqrt() * 0.5 * (a + b);
+                    Elem::real(if near { 0.0 } else { 1.0 / (b - a) })
+                }),
+                Array::from_fn(d, &shape, |i| {
+                    let (a, b) = pair(i);
+                    Elem::real(if a + b == 0.0 { 0.0 } else { 1.0 / (a + b) })
+                }),
+                x[0].map(d, |e| Elem::real(if e.re() == 0.0 { 0.0 } else { 1.0 / e.re() })),
+            ]
+        },
+    )
+    .each([F64, F32], |o, d| {
+        o.sample((), values(d, &[4.0, 2.5, 1.0]))
+            .sample((), values(d, &[2.0]))
+            .sample((), values(d, &[]))
+            .sample((), vec![Array::reals(d, &[2, 2], &[3.0, 1.0, 5.0, 2.5])])
+            // Equal values, nearly equal ones, and zeros.
+            .kink((), values(d, &[2.0, 2.0, 1.0, 1.0 - 1e-12, 0.0, 0.0]))
+    })
+    .symbolic((), &[&["n"]])
+    .skip("rank_0", "an axis is needed")
+    .error((), vec![any(C64_, &[2], 1)], &["c64", "f32 | f64"])
+    .done()
+}

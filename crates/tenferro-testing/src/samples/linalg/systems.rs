@@ -1,0 +1,292 @@
+//! Elimination, and systems of linear equations.
+
+use super::*;
+use crate::{
+    array::Elem,
+    info::{op, surface},
+};
+use tenferro_core_ops::{Var, apply_n, apply1};
+use tenferro_linalg::{
+    LinalgOps, LinalgRecorded, LuFactor, LuSolve, StopGradient, TriangularSolve, TypedLinalgOps, ops,
+};
+
+pub(super) fn list() -> Vec<OpInfo> {
+    vec![lu(), lu_factors(), lu_packed(), solve(), lu_solve(), triangular_solve(), stop_gradient()]
+}
+
+/// p, L and U.
+fn eliminated(a: &Array) -> [Array; 3] {
+    let a = a.cast(floating(a.dtype));
+    let ([m, n], batch) = extents(&a);
+    let k = m.min(n);
+    let p: Vec<i64> = matrices(&a).iter().flat_map(|a| a.lu().0).map(|i| i as i64).collect();
+    let shape: Vec<usize> = std::iter::once(m).chain(batch.iter().copied()).collect();
+    [
+        Array::ints(I64, &shape, &p),
+        each_matrix(&a, [m, k], |a| a.lu().1),
+        each_matrix(&a, [k, n], |a| a.lu().2),
+    ]
+}
+
+/// The strict part of L and U in one matrix.
+fn packed(a: &Array) -> Array {
+    each_matrix(a, extents(a).0, |a| {
+        let (_, l, u) = a.lu();
+        Matrix::from_fn(a.rows, a.columns, |i, j| if i > j { l.at(i, j) } else { u.at(i, j) })
+    })
+}
+
+fn lu() -> OpInfo {
+    op("lu", |_: &(), x: &[Var]| -> [Var; 3] { ops::lu(&x[0]).into() }, |_, x| eliminated(&x[0]).to_vec())
+        .surface(surface!((); LinalgOps, TypedLinalgOps; lu()))
+        .tolerance(64.0)
+        .each(FLOATS, |o, d| {
+            o.sample((), vec![any(d, &[4, 4], 1)])
+                .sample((), vec![any(d, &[5, 3], 2)])
+                .sample((), vec![any(d, &[2, 4], 3)])
+                .sample((), vec![any(d, &[1, 1], 4)])
+                .sample((), vec![any(d, &[3, 2, 2], 5)])
+                .sample((), vec![any(d, &[0, 3], 6)])
+                .sample((), vec![any(d, &[3, 0], 7)])
+                .sample((), vec![any(d, &[2, 2, 0], 8)])
+                .kink((), vec![dominant(d, &[33, 33], 9)])
+        })
+        .kink((), vec![any(I32, &[3, 3], 10)])
+        .symbolic((), &[&["n", "m"]])
+        .skip("rank_0", "a matrix is needed")
+        .error((), vec![any(F64, &[3], 1)], &["1", "at least 2"])
+        .error((), vec![f64s(&[2, 2], &[1.0, f64::NAN, 0.0, 1.0])], &["[1, 0]", "not finite"])
+        .done()
+}
+
+/// The differentiable results alone.
+fn lu_factors() -> OpInfo {
+    op(
+        "lu_factors",
+        |_: &(), x: &[Var]| {
+            let (_, l, u) = ops::lu(&x[0]);
+            [l, u]
+        },
+        |_, x| eliminated(&x[0])[1..].to_vec(),
+    )
+    .tolerance(64.0)
+    .each(FLOATS, |o, d| {
+        o.sample((), vec![dominant(d, &[3, 3], 1)])
+            .sample((), vec![dominant(d, &[4, 2], 2)])
+            .sample((), vec![dominant(d, &[2, 4], 3)])
+            // Linear, so that a second derivative is nothing but rounding.
+            .kink((), vec![dominant(d, &[1, 1], 4)])
+            .sample((), vec![dominant(d, &[3, 2, 2], 5)])
+            .sample((), vec![dominant(d, &[2, 0], 6)])
+    })
+    .symbolic((), &[&["n", "m"]])
+    .symbolic((), &[&["n", "n", "m"]])
+    .skip("rank_0", "a matrix is needed")
+    .done()
+}
+
+/// Whether the factors are hints.
+fn lu_packed() -> OpInfo {
+    op(
+        "lu_packed",
+        |&hint: &bool, x: &[Var]| apply_n(&LuFactor { hint }, &[&x[0]], 2),
+        |_, x| vec![packed(&x[0]), eliminated(&x[0])[0].clone()],
+    )
+    .tolerance(64.0)
+    .each(FLOATS, |o, d| {
+        o.each([false, true], |o, hint| {
+            o.sample(hint, vec![any(d, &[3, 3], 1)])
+                .sample(hint, vec![any(d, &[4, 2], 2)])
+                .sample(hint, vec![any(d, &[2, 4], 3)])
+                .sample(hint, vec![any(d, &[2, 2, 3], 4)])
+                .sample(hint, vec![any(d, &[0, 0], 5)])
+        })
+    })
+    // A singular matrix has factors, though none with a derivative.
+    .sample(true, vec![f64s(&[2, 2], &[2.0, 1.0, 4.0, 2.0])])
+    .skip("rank_0", "a matrix is needed")
+    .error_of("lu", false, vec![any(I64, &[2, 2], 1)], &["i64", "f32 | f64"])
+    .error_of("solve", true, vec![any(F64, &[2], 1)], &["1", "at least 2"])
+    .done()
+}
+
+fn solve() -> OpInfo {
+    op(
+        "solve",
+        |_: &(), x: &[Var]| ops::solve(&x[0], &x[1]),
+        |_, x| {
+            let d = floating(x[0].dtype);
+            let (a, b) = (x[0].cast(d), x[1].cast(d));
+            let vector = b.rank() == 1;
+            let right = if vector { b.reshape(&[b.shape[0], 1]) } else { b.clone() };
+            // Batch axes align from axis 2 on.
+            let rank = a.rank().max(right.rank());
+            let long = |a: &Array| {
+                let mut shape = a.shape.clone();
+                shape.resize(rank, 1);
+                a.reshape(&shape)
+            };
+            let (a, right) = (long(&a), long(&right));
+            let batch: Vec<usize> =
+                (2..rank).map(|i| if a.shape[i] == 1 { right.shape[i] } else { a.shape[i] }).collect();
+            let full = |a: &Array| {
+                let shape: Vec<usize> = a.shape[..2].iter().chain(&batch).copied().collect();
+                a.broadcast(&shape)
+            };
+            let y = each_pair(&full(&a), &full(&right), extents(&right).0, Matrix::solve);
+            if vector && batch.is_empty() { y.reshape(&b.shape) } else { y }
+        },
+    )
+    .surface(surface!((); LinalgOps, TypedLinalgOps; solve(1)))
+    .promotes()
+    .tolerance(64.0)
+    .each(FLOATS, |o, d| {
+        let ab = |a: &[usize], b: &[usize], seed| vec![dominant(d, a, seed), any(d, b, seed + 1)];
+        o.sample((), ab(&[3, 3], &[3, 2], 1))
+            .sample((), ab(&[3, 3], &[3], 3))
+            .sample((), ab(&[1, 1], &[1, 1], 5))
+            .sample((), ab(&[2, 2, 3], &[2, 1, 3], 7))
+            .sample((), ab(&[2, 2, 2], &[2, 1], 9))
+            .sample((), ab(&[2, 2], &[2, 2, 3], 11))
+            .sample((), ab(&[2, 2, 1, 2], &[2, 1, 3], 13))
+            .sample((), ab(&[0, 0], &[0, 2], 15))
+            .sample((), ab(&[2, 2], &[2, 0], 17))
+            .sample((), ab(&[2, 2, 0], &[2, 1, 0], 19))
+            .kink((), ab(&[33, 33], &[33, 5], 21))
+            // A first pivot that is zero.
+            .sample((), vec![Array::reals(d, &[2, 2], &[0.0, 2.0, 3.0, 1.0]), any(d, &[2, 2], 23)])
+    })
+    .kink((), vec![Array::ints(I64, &[2, 2], &[2, 1, 1, 3]), Array::ints(I64, &[2], &[1, 4])])
+    .symbolic((), &[&["n", "n"], &["n", "m"]])
+    .symbolic((), &[&["n", "n"], &["n"]])
+    .symbolic((), &[&["n", "n", "m"], &["n", "2"]])
+    // X = A^-1 B pulls ct back to A^-H ct and -(A^-H ct) X^H.
+    .closed(
+        (),
+        vec![f64s(&[2, 2], &[2.0, 0.0, 0.0, 4.0]), f64s(&[2], &[1.0, 1.0])],
+        f64s(&[2], &[1.0, 0.0]),
+        vec![f64s(&[2, 2], &[-0.25, 0.0, -0.125, 0.0]), f64s(&[2], &[0.5, 0.0])],
+    )
+    .closed(
+        (),
+        vec![Array::complexes(C64_, &[1, 1], &[(0.0, 2.0)]), Array::complexes(C64_, &[1], &[(4.0, 0.0)])],
+        Array::complexes(C64_, &[1], &[(1.0, 0.0)]),
+        // X = -2i, A^-H ct = i/2.
+        vec![Array::complexes(C64_, &[1, 1], &[(1.0, 0.0)]), Array::complexes(C64_, &[1], &[(0.0, 0.5)])],
+    )
+    .skip("rank_0", "a matrix is needed")
+    .error((), vec![f64s(&[2, 2], &[1.0, 2.0, 2.0, 4.0]), any(F64, &[2], 1)], &["pivot 1", "zero", "inverse"])
+    .error((), vec![any(F64, &[2, 3], 1), any(F64, &[2], 2)], &["[2, 3]", "square"])
+    .error((), vec![any(F64, &[2, 2], 1), any(F64, &[3], 2)], &["3", "2"])
+    .error((), vec![any(F64, &[2], 1), any(F64, &[2], 2)], &["1", "at least 2"])
+    .error((), vec![any(F64, &[2, 2, 2], 1), any(F64, &[2, 1, 3], 2)], &["3", "2"])
+    .error((), vec![f64s(&[1, 1], &[f64::NAN]), any(F64, &[1], 2)], &["[0, 0]", "not finite"])
+    .done()
+}
+
+/// A^-1 B, or A^-H B, from A, its packed factors and permutation, and B.
+fn lu_solve() -> OpInfo {
+    op(
+        "lu_solve",
+        |&adjoint: &bool, x: &[Var]| apply1(&LuSolve { adjoint }, &[&x[0], &x[1], &x[2], &x[3]]),
+        |&adjoint, x| {
+            each_pair(
+                &x[0],
+                &x[3],
+                extents(&x[3]).0,
+                |a, b| {
+                    if adjoint { a.adjoint().solve(b) } else { a.solve(b) }
+                },
+            )
+        },
+    )
+    .tolerance(64.0)
+    .each(FLOATS, |o, d| {
+        let operands = |a: Array, b: Array| {
+            let [p, ..] = eliminated(&a);
+            vec![a.clone(), packed(&a), p, b]
+        };
+        o.each([false, true], |o, adjoint| {
+            o.sample(adjoint, operands(dominant(d, &[3, 3], 1), any(d, &[3, 2], 2)))
+                .sample(adjoint, operands(any(d, &[3, 3], 3), any(d, &[3, 1], 4)))
+                .sample(adjoint, operands(dominant(d, &[2, 2, 3], 5), any(d, &[2, 1, 3], 6)))
+                .sample(adjoint, operands(dominant(d, &[0, 0], 7), any(d, &[0, 1], 8)))
+        })
+    })
+    .skip("rank_0", "a matrix is needed")
+    .skip("jvp", HINTS)
+    .skip("second_order", HINTS)
+    .error_of(
+        "solve",
+        false,
+        vec![any(F64, &[2, 2], 1), any(F64, &[2, 2], 2), i64s(&[0, 1]), any(F64, &[3, 1], 3)],
+        &["3", "2"],
+    )
+    .done()
+}
+
+/// Lower, with a diagonal of 1, and adjoint.
+fn triangular_solve() -> OpInfo {
+    type P = (bool, bool, bool);
+    fn triangle(&(lower, unit, _): &P, t: &Matrix) -> Matrix {
+        Matrix::from_fn(t.rows, t.columns, |i, j| match i.cmp(&j) {
+            std::cmp::Ordering::Equal if unit => 1.0.into(),
+            std::cmp::Ordering::Equal => t.at(i, j),
+            o if o.is_gt() == lower => t.at(i, j),
+            _ => 0.0.into(),
+        })
+    }
+    op(
+        "triangular_solve",
+        |&(lower, unit_diagonal, adjoint): &P, x: &[Var]| {
+            apply1(&TriangularSolve { lower, unit_diagonal, adjoint }, &[&x[0], &x[1]])
+        },
+        |p, x| {
+            each_pair(&x[0], &x[1], extents(&x[1]).0, |t, b| {
+                let t = triangle(p, t);
+                if p.2 { t.adjoint().solve(b) } else { t.solve(b) }
+            })
+        },
+    )
+    .tolerance(64.0)
+    .each(FLOATS, |o, d| {
+        let two = |t: &[usize], b: &[usize]| vec![dominant(d, t, 1), any(d, b, 2)];
+        let all = (0..8).map(|k| (k & 1 > 0, k & 2 > 0, k & 4 > 0));
+        o.each(all, |o, p| o.sample(p, two(&[3, 3], &[3, 2])).sample(p, two(&[2, 2, 2], &[2, 1, 2])))
+            .sample((true, false, false), two(&[1, 1], &[1, 1]))
+            .sample((true, false, false), two(&[0, 0], &[0, 2]))
+            .sample((false, false, true), two(&[2, 2], &[2, 0]))
+            .kink((false, false, false), two(&[33, 33], &[33, 3]))
+    })
+    // What is not of the triangle is not read.
+    .value(
+        (true, true, false),
+        vec![f64s(&[2, 2], &[f64::NAN, 2.0, f64::NAN, f64::NAN]), f64s(&[2, 1], &[1.0, 5.0])],
+        f64s(&[2, 1], &[1.0, 3.0]),
+    )
+    .symbolic((true, false, false), &[&["n", "n"], &["n", "m"]])
+    .symbolic((false, true, true), &[&["n", "n", "k"], &["n", "m", "k"]])
+    .skip("rank_0", "a matrix is needed")
+    .error(
+        (true, false, false),
+        vec![f64s(&[2, 2], &[1.0, 0.0, 0.0, 0.0]), any(F64, &[2, 1], 1)],
+        &["pivot 1", "zero"],
+    )
+    .error((true, false, false), vec![any(F64, &[2, 3], 1), any(F64, &[2, 1], 2)], &["[2, 3]", "square"])
+    .error((true, false, false), vec![any(F64, &[2, 2], 1), any(F64, &[3, 1], 2)], &["3", "2"])
+    .error((true, false, false), vec![any(F64, &[2, 2], 1), any(C64_, &[2, 1], 2)], &["c64", "f64"])
+    .done()
+}
+
+fn stop_gradient() -> OpInfo {
+    op("stop_gradient", |_: &(), x: &[Var]| apply1(&StopGradient, &[&x[0]]), |_, x| x[0].clone())
+        .order(0)
+        .each(EVERY, |o, d| {
+            o.sample((), vec![any(d, &[3, 4], 1)])
+                .sample((), vec![any(d, &[], 2)])
+                .sample((), vec![any(d, &[0, 2], 3)])
+        })
+        .kink((), vec![Array::from_fn(F64, &[2], |i| Elem::real([f64::NAN, f64::INFINITY][i[0]]))])
+        .symbolic((), &[&["n", "m"]])
+        .done()
+}
