@@ -214,9 +214,9 @@ pub fn apply(op: &dyn Op, x: &[&Var]) -> Result<Outs<Var>> {
     })
 }
 
-/// The shortcut of [`Alike`](crate::Alike), which most calls of small programs take.
+/// The result of an elementwise operation by the shortcut of [`Alike`](crate::Alike), if its inputs are such.
 #[inline]
-fn alike(op: &dyn Op, x: &[&Var]) -> Option<Var> {
+pub(crate) fn alike(op: &dyn Op, x: &[&Var]) -> Option<Var> {
     let Some(Var::Now(first)) = x.first() else { return None };
     let tensor = first.value.whole()?;
     let (mut now, mut tensors) = ([first; 3], [tensor; 3]);

@@ -33,6 +33,8 @@ pub struct Layout {
     offset: usize,
 }
 
+impl crate::shared::Pointee for Layout {}
+
 impl Clone for Layout {
     #[inline]
     fn clone(&self) -> Self {

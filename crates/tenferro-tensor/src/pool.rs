@@ -9,8 +9,9 @@
 //!
 //! What is counted where: the bytes held from the system are counted whenever they change, that is on
 //! the slow path only; hits, misses and cached bytes of small buffers are counted per thread and summed
-//! by [`stats`]. Each tensor's own description is a buffer of 128 bytes too, which the limit never refuses.
-//! Vectors given by the user are not the pool's and not counted.
+//! by [`stats`]. Each tensor's own description, with its elements if they take no more than 128 bytes, is a
+//! buffer of 128 or 256 bytes, which the limit never refuses. Vectors given by the user are not the pool's
+//! and not counted.
 //!
 //! ```
 //! use tenferro_tensor::{Tensor, DType, pool};

@@ -19,8 +19,17 @@ use std::{
 
 use crate::pool;
 
+/// What can be behind a [`Shared`].
+pub(crate) trait Pointee {
+    /// Bytes of memory of its own that follow it in its block.
+    #[inline]
+    fn tail(&self) -> usize {
+        0
+    }
+}
+
 /// One of the owners of a `T`.
-pub(crate) struct Shared<T>(NonNull<Counted<T>>);
+pub(crate) struct Shared<T: Pointee>(NonNull<Counted<T>>);
 
 struct Counted<T> {
     owners: AtomicUsize,
@@ -28,20 +37,44 @@ struct Counted<T> {
 }
 
 // SAFETY: as for `Arc`: owners on several threads share `&T` and the last one drops the `T`.
-unsafe impl<T: Send + Sync> Send for Shared<T> {}
+unsafe impl<T: Pointee + Send + Sync> Send for Shared<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Shared<T> {}
+unsafe impl<T: Pointee + Send + Sync> Sync for Shared<T> {}
 
-impl<T> Shared<T> {
+impl<T: Pointee> Shared<T> {
+    /// Where in a block the tail begins.
+    const TAIL: usize = size_of::<Counted<T>>().next_multiple_of(pool::ALIGN);
     const FITS: () = assert!(align_of::<Counted<T>>() <= pool::ALIGN);
 
     #[inline]
     pub(crate) fn new(value: T) -> Self {
+        debug_assert_eq!(value.tail(), 0);
+        Self::with_tail(0, |_| value)
+    }
+
+    /// `make(tail)`, where `tail` is the address of as many bytes as its [`Pointee::tail`] will say, aligned
+    /// to [`pool::ALIGN`] and uninitialised. They live as long as the value is behind this pointer.
+    #[inline]
+    pub(crate) fn with_tail(bytes: usize, make: impl FnOnce(NonNull<u8>) -> T) -> Self {
         const { Self::FITS };
-        let block = pool::alloc_small(size_of::<Counted<T>>()).cast();
-        // SAFETY: the block is as large as asked for, aligned to more than `T` needs, and unused.
+        let block = pool::alloc_small(Self::TAIL + bytes);
+        // SAFETY: the block is larger than `TAIL`.
+        let value = make(unsafe { block.add(Self::TAIL) });
+        debug_assert_eq!(value.tail(), bytes);
+        let block = block.cast();
+        // SAFETY: the block is larger than a `Counted<T>`, aligned to more than `T` needs, and unused.
         unsafe { block.write(Counted { owners: AtomicUsize::new(1), value }) };
         Shared(block)
+    }
+
+    /// Gives back the block of a value that was dropped or moved out, and that had this tail.
+    ///
+    /// # Safety
+    /// Nothing uses the block any more.
+    #[inline]
+    unsafe fn free(block: NonNull<Counted<T>>, tail: usize) {
+        // SAFETY: the caller's; `with_tail` took the block with this size.
+        unsafe { pool::free_small(block.cast(), Self::TAIL + tail) }
     }
 
     #[inline]
@@ -74,18 +107,17 @@ impl<T> Shared<T> {
         self.is_unique().then(|| unsafe { &mut (*self.0.as_ptr()).value })
     }
 
-    /// The value, from its only owner.
+    /// The value, from its only owner, if it has no tail, which would not move with it.
     pub(crate) fn try_unwrap(self) -> Result<T, Self> {
-        if !self.is_unique() {
+        if !self.is_unique() || self.tail() > 0 {
             return Err(self);
         }
         let block = self.0;
         std::mem::forget(self);
-        // SAFETY: the handle was the only one and is gone, so the value can be moved out and its block,
-        // made by `new` with this size, freed.
+        // SAFETY: the handle was the only one and is gone, so the value can be moved out and its block freed.
         unsafe {
             let value = std::ptr::read(&raw const (*block.as_ptr()).value);
-            pool::free_small(block.cast(), size_of::<Counted<T>>());
+            Self::free(block, 0);
             Ok(value)
         }
     }
@@ -97,7 +129,7 @@ impl<T> Shared<T> {
     }
 }
 
-impl<T> Deref for Shared<T> {
+impl<T: Pointee> Deref for Shared<T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -106,13 +138,13 @@ impl<T> Deref for Shared<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Shared<T> {
+impl<T: Pointee + fmt::Debug> fmt::Debug for Shared<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
-impl<T> Drop for Shared<T> {
+impl<T: Pointee> Drop for Shared<T> {
     #[inline]
     fn drop(&mut self) {
         if !self.is_unique() {
@@ -121,10 +153,11 @@ impl<T> Drop for Shared<T> {
             }
             fence(Acquire); // the last of several: see what the others did before their drops
         }
-        // SAFETY: no other owner is left; the block was made by `new` with this size.
+        let tail = self.tail();
+        // SAFETY: no other owner is left.
         unsafe {
             std::ptr::drop_in_place(&raw mut (*self.0.as_ptr()).value);
-            pool::free_small(self.0.cast(), size_of::<Counted<T>>());
+            Self::free(self.0, tail);
         }
     }
 }
@@ -136,6 +169,8 @@ mod tests {
     use super::*;
 
     struct Counter(Arc<AtomicUsize>);
+
+    impl Pointee for Counter {}
 
     impl Drop for Counter {
         fn drop(&mut self) {

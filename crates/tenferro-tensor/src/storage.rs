@@ -183,6 +183,8 @@ enum Origin {
     Empty,
     /// A buffer of the pool, of this size class.
     Pool(u8),
+    /// The tail of the tensor's own block: [`HostBuffer::INLINE`] bytes that are freed with it.
+    Inline,
     /// An adopted vector: its element's alignment, and its capacity in bytes.
     Vec { align_log2: u8, bytes: usize },
 }
@@ -203,6 +205,21 @@ impl HostBuffer {
         }
         let (ptr, class) = pool::alloc(op, bytes)?;
         Ok(HostBuffer { ptr, origin: Origin::Pool(class) })
+    }
+
+    /// Up to this many bytes are kept in the tensor's own block, which halves the cost of a small tensor.
+    pub(crate) const INLINE: usize = 128;
+
+    /// The tail of a block.
+    #[inline]
+    pub(crate) fn inline(tail: NonNull<u8>) -> Self {
+        HostBuffer { ptr: tail, origin: Origin::Inline }
+    }
+
+    /// Whether this is the tail of a block.
+    #[inline]
+    pub(crate) fn is_inline(&self) -> bool {
+        matches!(self.origin, Origin::Inline)
     }
 
     /// Takes over a vector's memory.
@@ -247,7 +264,7 @@ impl Drop for HostBuffer {
     #[inline]
     fn drop(&mut self) {
         match self.origin {
-            Origin::Empty => {}
+            Origin::Empty | Origin::Inline => {}
             // SAFETY: pointer and class come from `pool::alloc` in `uninit`; the buffer is its only owner.
             Origin::Pool(class) => unsafe { pool::free(self.ptr, class) },
             Origin::Vec { align_log2, bytes } => {
@@ -267,6 +284,7 @@ impl fmt::Debug for HostBuffer {
         match self.origin {
             Origin::Empty => f.write_str("empty"),
             Origin::Pool(_) => f.write_str("pool"),
+            Origin::Inline => f.write_str("inline"),
             Origin::Vec { .. } => f.write_str("vec"),
         }
     }

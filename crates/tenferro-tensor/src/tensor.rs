@@ -10,7 +10,7 @@ use crate::{
     BackendStorage, C64, DType, Error, Layout, MemoryKind, Placement, Result, Scalar, Shape, StorageBuffer,
     TensorRead, TensorView, TensorViewMut, TypedTensor, UninitTensor, checked_len,
     iter::copy_to_compact,
-    shared::Shared,
+    shared::{Pointee, Shared},
     slice::SliceItem,
     storage::{HostBuffer, Storage},
 };
@@ -36,6 +36,16 @@ struct Inner {
     /// `None` is ordinary host memory.
     placement: Option<Box<Placement>>,
     data: Storage,
+}
+
+impl Pointee for Inner {
+    #[inline]
+    fn tail(&self) -> usize {
+        match &self.data {
+            Storage::Host(buffer) if buffer.is_inline() => HostBuffer::INLINE,
+            _ => 0,
+        }
+    }
 }
 
 const _: () = assert!(size_of::<Option<Tensor>>() == size_of::<usize>());
@@ -123,15 +133,11 @@ impl Tensor {
 
     /// The rank-0 tensor of one element.
     pub fn scalar<T: Scalar>(value: T) -> Self {
-        let shape = Shape::default();
-        match HostBuffer::uninit("scalar", size_of::<T>()) {
-            Ok(buffer) => {
-                // SAFETY: the buffer has room for one `T` and is aligned to 64 bytes.
-                unsafe { buffer.ptr().cast().write(value) };
-                Tensor::from_host(T::DTYPE, shape, buffer)
-            }
-            Err(_) => Tensor::from_host(T::DTYPE, shape, HostBuffer::adopt(vec![value])),
-        }
+        let out = Tensor::small(T::DTYPE, Shape::default());
+        let Storage::Host(buffer) = &out.0.data else { unreachable!("made for the host") };
+        // SAFETY: the buffer has room for one `T`, is aligned to 64 bytes, and nobody else has the tensor.
+        unsafe { buffer.ptr().cast().write(value) };
+        out
     }
 
     /// The identity matrix of order `n`.
@@ -149,8 +155,21 @@ impl Tensor {
     #[inline]
     pub fn uninit(dtype: DType, shape: &[usize]) -> Result<UninitTensor> {
         let bytes = checked_len("uninit", shape)? * dtype.size();
+        if (1..=HostBuffer::INLINE).contains(&bytes) {
+            return Ok(UninitTensor(Tensor::small(dtype, shape.into())));
+        }
         let buffer = HostBuffer::uninit("uninit", bytes)?;
         Ok(UninitTensor(Tensor::from_host(dtype, shape.into(), buffer)))
+    }
+
+    /// With room for [`HostBuffer::INLINE`] uninitialised bytes in its own block.
+    #[inline]
+    fn small(dtype: DType, shape: Shape) -> Self {
+        let inner = |tail| {
+            let data = Storage::Host(HostBuffer::inline(tail));
+            Inner { dtype, shape, placement: None, data }
+        };
+        Tensor(Shared::with_tail(HostBuffer::INLINE, inner))
     }
 
     #[inline]

@@ -40,11 +40,9 @@ fn a_dropped_buffer_is_used_again() {
             let second = buffer(bytes);
             let after = pool::stats();
             assert_eq!(address(&second), was, "{bytes}");
-            assert_eq!(
-                (after.hits, after.misses),
-                (before.hits + 2, before.misses),
-                "buffer and description"
-            );
+            // A few elements are in the buffer of the description.
+            let buffers = if bytes <= 128 { 1 } else { 2 };
+            assert_eq!((after.hits, after.misses), (before.hits + buffers, before.misses), "{bytes}");
         }
     });
 }
@@ -105,7 +103,7 @@ fn the_limit_holds_and_recovers() {
             matches!(Tensor::zeros(DType::F64, [1000]), Err(Error::Memory(_))),
             "small buffers count too"
         );
-        assert_eq!(Tensor::scalar(1.0_f64).item::<f64>().unwrap(), 1.0, "a scalar falls back to a vector");
+        assert_eq!(Tensor::scalar(1.0_f64).item::<f64>().unwrap(), 1.0, "a scalar is in its description");
         drop(second);
         let third = buffer(1 << 20);
         assert_eq!(pool::stats().limit, Some(pool::stats().bytes_in_use + (2 << 20) - OWN));
@@ -130,7 +128,11 @@ fn buffers_may_be_freed_on_another_thread() {
         // The thread is gone, and its lists with it; the large buffer is there for anyone.
         let after = pool::stats();
         assert_eq!((after.bytes_in_use, after.cached_bytes), (before.bytes_in_use, 1 << 20));
-        assert_eq!(after.misses, before.misses + 2 * 103);
+        assert_eq!(
+            after.misses,
+            before.misses + 2 * 2 + 101,
+            "100 of 100 bytes and one of 10 are one buffer each"
+        );
     });
 }
 

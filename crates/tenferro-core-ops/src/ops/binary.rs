@@ -6,7 +6,7 @@ use crate::{
     aval::Aval,
     dim::{Extent, Fresh},
     op::{Arg, Outs, Primitive, Saves, Tangent},
-    var::{Var, apply1},
+    var::{Var, alike, apply1},
 };
 use smallvec::smallvec;
 use tenferro_tensor::{DType, Result};
@@ -192,6 +192,9 @@ impl Rule for Minimum {
 
 /// `a op b` after promotion and broadcasting.
 fn binary<P: Primitive + Rule>(op: &P, a: &Var, b: &Var) -> Var {
+    if let Some(y) = alike(op, &[a, b]) {
+        return y;
+    }
     let defined = |v: &Var| P::DTYPES.contains(&v.dtype());
     if a.same_aval(b) && defined(a) {
         return apply1(op, &[a, b]);

@@ -10,7 +10,7 @@
 
 use super::{
     bind::is_placed,
-    lower::{Instruction, Lowered, Step},
+    lower::{Arg, Instruction, Lowered, Step},
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -37,7 +37,12 @@ struct Inferred {
     op: Option<Arc<dyn Op>>,
     /// The largest extents the outputs can have, where the kernel decides.
     bounds: Outs<Aval>,
+    /// An operand that nobody reads again is large enough to be worth taking.
+    takes: bool,
 }
+
+/// Fewest bytes of an operand that is handed over with its buffer: below, kernels make a new one.
+const TAKEN: usize = 1 << 16;
 
 pub(super) struct State {
     program: Arc<Lowered>,
@@ -183,6 +188,8 @@ impl State {
                 .map_err(|e| named(e, program, i))?;
             self.inferred[k].op = Some(i.op.with_dims(&dims));
         }
+        let large = |a: &Aval| a.shape.iter().product::<usize>() * a.dtype.size() >= TAKEN;
+        self.inferred[k].takes = i.x.iter().any(|a| a.last && large(&self.avals[a.value as usize]));
         let op = self.inferred[k].op.as_ref().unwrap_or(&i.op);
         let x: SmallVec<[&Aval; 4]> = i.x.iter().map(|a| &self.avals[a.value as usize]).collect();
         let y = op.infer_now(&x).map_err(|e| named(e, program, i))?;
@@ -281,15 +288,8 @@ impl State {
     ) -> Result<Outs<Tensor>> {
         let Step::Kernel(kernel) = &i.step else { return Ok(Outs::new()) };
         let mut own: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();
-        for a in &i.x {
-            own.push(if a.last { self.take(program, a.value) } else { None });
-        }
-        let mut operands: SmallVec<[Operand<'_>; 3]> = SmallVec::new();
-        for (a, own) in i.x.iter().zip(own) {
-            operands.push(match own {
-                Some(t) => Operand::Own(t),
-                None => Operand::Read(self.read(program, x, a.value)?),
-            });
+        if self.inferred[k].takes {
+            own.extend(i.x.iter().map(|a| if a.last { self.take(program, a.value) } else { None }));
         }
         let inferred = &self.inferred[k];
         let op = inferred.op.as_ref().unwrap_or(&i.op);
@@ -298,7 +298,20 @@ impl State {
         } else {
             &inferred.bounds
         };
-        backend.run(kernel, &**op, &mut operands, y, &mut Out::New)
+        let run = |operands: &mut [Operand<'_>]| backend.run(kernel, &**op, operands, y, &mut Out::New);
+        let read = |a: &Arg| self.read(program, x, a.value).map(Operand::Read);
+        match &i.x[..] {
+            [a] if own.is_empty() => run(&mut [read(a)?]),
+            [a, b] if own.is_empty() => run(&mut [read(a)?, read(b)?]),
+            _ => {
+                let mut operands: SmallVec<[Operand<'_>; 4]> = SmallVec::new();
+                let mut own = own.into_iter();
+                for a in &i.x {
+                    operands.push(own.next().flatten().map_or_else(|| read(a), |t| Ok(Operand::Own(t)))?);
+                }
+                run(&mut operands)
+            }
+        }
     }
 
     /// Puts results into their slots; true if a kernel found other extents than in the run before.
@@ -313,6 +326,12 @@ impl State {
     ) -> Result<bool> {
         if y.len() != i.outputs as usize {
             return Err(Error::argument(i.op.name(), "number of outputs of the kernel", y.len(), i.outputs));
+        }
+        if let ([t], []) = (&y[..], &i.decides[..]) {
+            expect(i, &self.avals[i.y as usize], t, |got, inferred| got == inferred)?;
+            let only = y.into_iter().next();
+            self.slots[(i.y - program.first_slot) as usize] = only;
+            return Ok(false);
         }
         let mut found = false;
         for (n, t) in y.into_iter().enumerate() {
