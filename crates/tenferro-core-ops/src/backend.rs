@@ -107,6 +107,11 @@ pub trait Backend: Any + Send + Sync {
         y: &[Aval],
         out: &mut Out<'_>,
     ) -> Result<Outs<Tensor>>;
+    /// Whether programs may call [`Prepared`](crate::Prepared) kernels instead of [`run`](Self::run): not while a
+    /// backend watches its results.
+    fn takes_shortcuts(&self) -> bool {
+        true
+    }
     /// Copy a host tensor to this backend.
     fn upload(&self, host: &Tensor) -> Result<Tensor>;
     /// Copy a tensor of this backend to the host.

@@ -28,26 +28,68 @@ pub type KernelFn<B, P> = fn(&P, &B, &mut [Operand<'_>], &[Aval], &mut Out<'_>) 
 /// without shape rule, placement check and destinations. `None` leaves the call to the kernel.
 pub type Alike = fn(&dyn Op, &dyn Any, &[&Tensor]) -> Option<Result<Tensor>>;
 
+/// An operand that is to come: what a kernel is prepared for.
+#[derive(Clone, Copy, Debug)]
+pub struct Coming<'a> {
+    /// Dtype and extents.
+    pub aval: &'a Aval,
+    /// Strides in elements, unless it is compact.
+    pub strides: Option<&'a [isize]>,
+}
+
+/// A kernel for operands of known dtypes, shapes and strides in host memory, for calls so small that finding
+/// out about the operands would take longer than computing.
+pub struct Prepared(Box<dyn Fn(&[*const u8], *mut u8) + Send + Sync>);
+
+impl Prepared {
+    /// `f` reads operands at the addresses it is given and writes every element of the compact result.
+    pub fn new(f: impl Fn(&[*const u8], *mut u8) + Send + Sync + 'static) -> Self {
+        Prepared(Box::new(f))
+    }
+
+    /// Runs the kernel.
+    ///
+    /// # Safety
+    /// The addresses are those of the first elements of operands, in order, like the ones it was prepared
+    /// for, and of a result apart from them; nobody else uses the result.
+    #[inline]
+    pub unsafe fn call(&self, x: &[*const u8], y: *mut u8) {
+        (self.0)(x, y)
+    }
+}
+
+/// Prepares a kernel with one result; `None` if that is not worth it.
+pub type Prepare = fn(&dyn Op, &[Coming<'_>], &Aval) -> Option<Prepared>;
+
+/// Ways around a kernel, for small calls.
+#[derive(Clone, Copy, Default)]
+pub struct Shortcuts {
+    /// For present values.
+    pub alike: Option<Alike>,
+    /// For programs.
+    pub prepare: Option<Prepare>,
+}
+
 /// A kernel without its types: two function pointers, the second of which knows the type of the first.
 #[derive(Clone, Copy)]
 pub struct Kernel {
     kernel: fn(),
     call:
         unsafe fn(fn(), &dyn Op, &dyn Any, &mut [Operand<'_>], &[Aval], &mut Out<'_>) -> Result<Outs<Tensor>>,
-    alike: Option<Alike>,
+    shortcuts: Shortcuts,
 }
 
 impl Kernel {
     fn new<B: Backend, P: Primitive>(kernel: KernelFn<B, P>) -> Kernel {
         // SAFETY: function pointers are of one size, and `called` turns this one back before calling it.
         let kernel = unsafe { std::mem::transmute::<KernelFn<B, P>, fn()>(kernel) };
-        Kernel { kernel, call: called::<B, P>, alike: None }
+        Kernel { kernel, call: called::<B, P>, shortcuts: Shortcuts::default() }
     }
 
-    /// The shortcut, if the kernel has one.
+    /// The ways around it.
     #[inline]
-    pub fn alike(&self) -> Option<Alike> {
-        self.alike
+    pub fn shortcuts(&self) -> Shortcuts {
+        self.shortcuts
     }
 
     /// Call the kernel. `op` and `backend` are of the types it was listed for.
@@ -127,22 +169,18 @@ impl dyn Kernels + '_ {
         dtypes: &'static [DType],
         kernel: KernelFn<B, P>,
     ) -> &mut Self {
-        if self.backend() == TypeId::of::<B>() {
-            self.insert(TypeId::of::<P>(), Kernel::new(kernel), dtypes);
-        }
-        self
+        self.on_with(dtypes, kernel, Shortcuts::default())
     }
 
-    /// As [`on`](#method.on), for an elementwise operation with a shortcut.
-    pub fn on_alike<B: Backend, P: Primitive>(
+    /// As [`on`](#method.on), for a kernel with shortcuts.
+    pub fn on_with<B: Backend, P: Primitive>(
         &mut self,
         dtypes: &'static [DType],
         kernel: KernelFn<B, P>,
-        alike: Alike,
+        shortcuts: Shortcuts,
     ) -> &mut Self {
         if self.backend() == TypeId::of::<B>() {
-            let kernel = Kernel { alike: Some(alike), ..Kernel::new(kernel) };
-            self.insert(TypeId::of::<P>(), kernel, dtypes);
+            self.insert(TypeId::of::<P>(), Kernel { shortcuts, ..Kernel::new(kernel) }, dtypes);
         }
         self
     }

@@ -28,7 +28,7 @@ pub use digest::Digest;
 pub use dim::{Atom, Dim, Env, Extent, Fresh};
 pub use element::{Element, Number, Ordered};
 pub use execute::{aval_of, contiguous, execute, execute_into, into_tensor};
-pub use kernels::{Alike, Kernel, KernelFn, KernelTable, Kernels};
+pub use kernels::{Alike, Coming, Kernel, KernelFn, KernelTable, Kernels, Prepare, Prepared, Shortcuts};
 pub use op::{Arg, Kept, Op, Outs, Primitive, Real, Saves, Tangent};
 pub use surface::{align, align_batch, broadcast_all, broadcast_shape, broadcast_to};
 pub use tape::{Node, leaf, no_grad};

@@ -232,7 +232,7 @@ pub(crate) fn alike(op: &dyn Op, x: &[&Var]) -> Option<Var> {
     let (now, tensors) = (&now[..x.len()], &tensors[..x.len()]);
     let y = with_current(|backend| {
         let backend = backend?;
-        backend.kernel(op, tensor.dtype())?.alike()?(op, backend, tensors)
+        backend.kernel(op, tensor.dtype())?.shortcuts().alike?(op, backend, tensors)
     });
     y.map(|y| finished(op, now, y.map(Value::new)))
 }

@@ -14,16 +14,17 @@ use crate::{
 };
 use smallvec::SmallVec;
 use tenferro_core_ops::{
-    Aval, Kernels, Number, Operand, Out, Outs,
+    Aval, Coming, KernelFn, Kernels, Number, Op, Operand, Out, Outs, Prepared, Shortcuts,
     ops::{Axes, DotGeneral, NUMBERS},
 };
 use tenferro_tensor::{Result, Scalar, Tensor, TensorRef, dispatch_number};
 
 pub(super) fn list(table: &mut dyn Kernels) {
-    table.on::<CpuBackend, DotGeneral>(NUMBERS, |op, cpu, x, y, out| {
+    let kernel: KernelFn<CpuBackend, DotGeneral> = |op, cpu, x, y, out| {
         let dtype = y[0].dtype;
         dispatch_number!(dtype, T => dot_general::<T>(op, cpu, x, y, out), else unlisted(dtype))
-    });
+    };
+    table.on_with(NUMBERS, kernel, Shortcuts { prepare: Some(prepare), ..Shortcuts::default() });
 }
 
 /// The provider of matrix products of each dtype.
@@ -183,51 +184,65 @@ impl<T: Gemm> Job<'_, T> {
     }
 }
 
-/// Below this many multiplications a product of two matrices costs less than preparing one.
-const SMALL: usize = 128;
+/// The product of two matrices so small that it costs less than preparing one for the provider.
+#[derive(Clone, Copy)]
+struct Small {
+    extents: [usize; 3],
+    /// Strides of the operands along the free and the summed axis.
+    strides: [(isize, isize); 2],
+    conj: [bool; 2],
+}
 
-/// The product of two small matrices, or `None` for any other contraction.
-fn small<T: Gemm>(op: &DotGeneral, x: &[Operand<'_>], y: &[Aval]) -> Option<Result<Outs<Tensor>>> {
-    let ([ka], [kb]) = (&op.lhs_contract[..], &op.rhs_contract[..]) else { return None };
-    let (a, b) = (x[0].read(), x[1].read());
-    let ([m, n], [a0, a1], [b0, _]) = (&y[0].shape[..], a.shape(), b.shape()) else { return None };
-    let k = if *ka == 0 { *a0 } else { *a1 };
-    if m.saturating_mul(*n).saturating_mul(k) > SMALL {
-        return None;
+impl Small {
+    /// `None` for any other contraction.
+    fn new(op: &DotGeneral, x: [(&[usize], Option<&[isize]>); 2]) -> Option<Small> {
+        let ([ka], [kb], []) = (&op.lhs_contract[..], &op.rhs_contract[..], &op.lhs_batch[..]) else {
+            return None;
+        };
+        let side = |(shape, strides): (&[usize], Option<&[isize]>), summed: usize| {
+            let [rows, columns] = *shape else { return None };
+            let s = strides.map_or([1, rows as isize], |s| [s[0], s[1]]);
+            let n = [rows, columns];
+            Some((n[1 - summed], n[summed], (s[1 - summed], s[summed])))
+        };
+        let ((m, k, a), (n, _, b)) = (side(x[0], *ka)?, side(x[1], *kb)?);
+        let few = m.saturating_mul(n).saturating_mul(k) <= super::SMALL;
+        few.then_some(Small { extents: [m, n, k], strides: [a, b], conj: [op.conj_lhs, op.conj_rhs] })
     }
-    // Strides along the free and the summed axis.
-    let strides = |x: &TensorRef<'_>, rows: usize, summed: usize| {
-        let s = x.strides().map_or([1, rows as isize], |s| [s[0], s[1]]);
-        (s[1 - summed], s[summed])
-    };
-    let ((a_free, a_sum), (b_free, b_sum)) = (strides(&a, *a0, *ka), strides(&b, *b0, *kb));
-    let multiply = || {
-        let (pa, pb) = (a.host_ptr::<T>()?, b.host_ptr::<T>()?);
-        let mut to = Tensor::uninit(y[0].dtype, &y[0].shape)?;
-        let first = to.as_mut_ptr::<T>();
-        for j in 0..*n {
-            for i in 0..*m {
+
+    /// # Safety
+    /// The operands have these extents and strides, and `y` room for the compact result.
+    unsafe fn multiply<T: Gemm>(&self, a: *const T, b: *const T, y: *mut T) {
+        let ([m, n, k], [a_strides, b_strides]) = (self.extents, self.strides);
+        let conj = |v: T, conj: bool| if conj { v.conjugate() } else { v };
+        for j in 0..n {
+            for i in 0..m {
                 let mut sum = T::zero();
                 for p in 0..k as isize {
-                    // SAFETY: the shape rule checked the extents, and the layouts are within their buffers.
+                    // SAFETY: i < m, j < n and p < k.
                     let (u, v) = unsafe {
                         (
-                            *pa.offset(i as isize * a_free + p * a_sum),
-                            *pb.offset(j as isize * b_free + p * b_sum),
+                            *a.offset(i as isize * a_strides.0 + p * a_strides.1),
+                            *b.offset(j as isize * b_strides.0 + p * b_strides.1),
                         )
                     };
-                    let u = if op.conj_lhs { u.conjugate() } else { u };
-                    let v = if op.conj_rhs { v.conjugate() } else { v };
-                    sum = sum.plus(u.times(v));
+                    sum = sum.plus(conj(u, self.conj[0]).times(conj(v, self.conj[1])));
                 }
                 // SAFETY: i < m and j < n.
-                unsafe { first.add(i + j * m).write(sum) };
+                unsafe { y.add(i + j * m).write(sum) };
             }
         }
-        // SAFETY: all elements were written.
-        Ok(Outs::from_buf([unsafe { to.assume_init() }]))
-    };
-    Some(multiply())
+    }
+}
+
+fn prepare(op: &dyn Op, x: &[Coming<'_>], y: &Aval) -> Option<Prepared> {
+    let [a, b] = x else { return None };
+    let operands = [a, b].map(|x| (&x.aval.shape[..], x.strides));
+    let small = Small::new(op.as_any().downcast_ref()?, operands)?;
+    dispatch_number!(y.dtype, T => Some(Prepared::new(move |x, y| {
+        // SAFETY: the caller of the prepared kernel vouches for the addresses.
+        unsafe { small.multiply::<T>(x[0].cast(), x[1].cast(), y.cast()) }
+    })), else None)
 }
 
 fn dot_general<T: Gemm>(
@@ -237,12 +252,17 @@ fn dot_general<T: Gemm>(
     y: &[Aval],
     out: &mut Out<'_>,
 ) -> Result<Outs<Tensor>> {
-    if let Out::New = out
-        && let Some(y) = small::<T>(op, x, y)
-    {
-        return y;
-    }
     let (a, b) = (x[0].read(), x[1].read());
+    if let Out::New = out
+        && let Some(small) = Small::new(op, [(a.shape(), a.strides()), (b.shape(), b.strides())])
+    {
+        let mut to = Tensor::uninit(y[0].dtype, &y[0].shape)?;
+        // SAFETY: the shape rule checked the extents, and the layouts are within their buffers.
+        return unsafe {
+            small.multiply(a.host_ptr::<T>()?, b.host_ptr::<T>()?, to.as_mut_ptr());
+            Ok(Outs::from_buf([to.assume_init()]))
+        };
+    }
     let (fa, fb) = (op.lhs_free(a.rank()), op.rhs_free(b.rank()));
     let extent = |axes: &[usize], x: &TensorRef<'_>| axes.iter().map(|&i| x.shape()[i]).product::<usize>();
     let extents = (extent(&fa, &a), extent(&fb, &b), extent(&op.lhs_contract, &a));

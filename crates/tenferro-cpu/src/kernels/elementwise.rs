@@ -13,7 +13,9 @@ use std::{
     collections::HashMap,
     sync::OnceLock,
 };
-use tenferro_core_ops::{Aval, Kernels, Op, Operand, Out, Outs, Primitive, ops};
+use tenferro_core_ops::{
+    Alike, Aval, Coming, Kernels, Op, Operand, Out, Outs, Prepared, Primitive, Shortcuts, ops,
+};
 use tenferro_tensor::{DType, Result, Tensor, TensorRef};
 
 /// An elementwise operation with a kernel here.
@@ -100,16 +102,30 @@ fn alike<P: Tiled>(op: &dyn Op, cpu: &dyn Any, x: &[&Tensor]) -> Option<Result<T
     }
 }
 
+/// [`kernel`] for few elements of compact operands.
+fn prepare<P: Tiled>(op: &dyn Op, x: &[Coming<'_>], y: &Aval) -> Option<Prepared> {
+    let n: usize = y.shape.iter().product();
+    if n > super::SMALL || x.iter().any(|x| x.strides.is_some()) {
+        return None;
+    }
+    let dtypes: SmallVec<[DType; 4]> = x.iter().map(|x| x.aval.dtype).collect();
+    let tile = op.as_any().downcast_ref::<P>()?.tile(&dtypes);
+    // SAFETY: the shape rule gave all operands the shape of the result, and the caller of the prepared kernel
+    // vouches for the addresses.
+    Some(Prepared::new(move |x, y| unsafe { tile(std::ptr::null(), x, y, n) }))
+}
+
 macro_rules! tiled {
     ($($T:ident)*) => {
         /// Lists the elementwise kernels.
         pub(crate) fn list(table: &mut dyn Kernels) {
             $(
-                let dtypes = <ops::$T as Tiled>::DTYPES;
-                match <ops::$T as Tiled>::ALIKE {
-                    0 => table.on::<CpuBackend, ops::$T>(dtypes, kernel),
-                    _ => table.on_alike::<CpuBackend, ops::$T>(dtypes, kernel, alike::<ops::$T>),
+                let like = <ops::$T as Tiled>::ALIKE > 0;
+                let shortcuts = Shortcuts {
+                    alike: like.then_some(alike::<ops::$T> as Alike),
+                    prepare: Some(prepare::<ops::$T>),
                 };
+                table.on_with::<CpuBackend, ops::$T>(<ops::$T as Tiled>::DTYPES, kernel, shortcuts);
             )*
         }
 

@@ -6,17 +6,18 @@ use super::{
 };
 use crate::{
     CpuBackend,
-    loops::elementwise::{Input, Output, Source, Step, Tile, run},
+    loops::elementwise::{Input, Output, Scratch, Source, Step, Tile, run},
 };
 use smallvec::SmallVec;
+use std::mem::MaybeUninit;
 use tenferro_core_ops::{
-    Aval, Kernels, Op, Operand, Out, Outs,
+    Aval, Coming, Kernels, Op, Operand, Out, Outs, Prepared, Shortcuts,
     ops::{ALL, Fused},
 };
 use tenferro_tensor::{DType, Error, Result, Tensor};
 
 pub(super) fn list(table: &mut dyn Kernels) {
-    table.on::<CpuBackend, Fused>(ALL, fused);
+    table.on_with(ALL, fused, Shortcuts { prepare: Some(prepare), ..Shortcuts::default() });
 }
 
 /// The kernels of the steps, for operands of these dtypes.
@@ -109,6 +110,44 @@ fn fused(
             Ok(())
         })
     }
+}
+
+/// Bytes of scratch memory of a prepared chain.
+const SCRATCH: usize = 8192;
+
+/// [`fused`] for few elements of compact operands and one result.
+fn prepare(op: &dyn Op, x: &[Coming<'_>], y: &Aval) -> Option<Prepared> {
+    let op: &Fused = op.as_any().downcast_ref()?;
+    let n: usize = y.shape.iter().product();
+    let (true, [output]) = (n <= super::SMALL, &op.outputs[..]) else { return None };
+    let dtypes: SmallVec<[DType; 8]> = x.iter().map(|x| x.aval.dtype).collect();
+    let chain = Chain::new(op, &dtypes).ok()?;
+    let room = |step: &Link| (n * step.size).next_multiple_of(64);
+    let few = chain.steps.iter().map(room).sum::<usize>() <= SCRATCH
+        && chain.steps.iter().all(|s| s.inputs.len() <= 4);
+    if !few || x.iter().any(|x| x.strides.is_some()) {
+        return None;
+    }
+    let mut at = 0;
+    let places: Vec<usize> = chain.steps.iter().map(|s| (at, at += room(s)).0).collect();
+    let output = *output as usize;
+    Some(Prepared::new(move |x, y| {
+        let mut scratch = MaybeUninit::<Scratch<SCRATCH>>::uninit();
+        let scratch: *mut u8 = scratch.as_mut_ptr().cast();
+        let result = |step: usize| if step == output { y } else { scratch.wrapping_add(places[step]) };
+        for (k, step) in chain.steps.iter().enumerate() {
+            let mut from = [std::ptr::null(); 4];
+            for (from, source) in from.iter_mut().zip(&step.inputs) {
+                *from = match *source {
+                    Source::Input(i) => x[i],
+                    Source::Step(s) => result(s).cast_const(),
+                };
+            }
+            // SAFETY: the caller vouches for the addresses of operands and result; each step has its own part
+            // of the scratch, with room for n elements, and reads what earlier steps wrote.
+            unsafe { (step.tile)(std::ptr::null(), &from[..step.inputs.len()], result(k), n) }
+        }
+    }))
 }
 
 /// The dtype an elementwise operation gives, from its shape rule on scalars.

@@ -26,6 +26,9 @@ pub use destination::{Destination, with_outputs};
 
 use tenferro_core_ops::Kernels;
 
+/// Up to this many elements, or multiplications, a kernel is prepared for programs, or a loop of its own.
+const SMALL: usize = 128;
+
 /// Lists the kernels of every core operation.
 pub(crate) fn core(table: &mut dyn Kernels) {
     elementwise::list(table);

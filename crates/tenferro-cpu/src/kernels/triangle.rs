@@ -8,13 +8,13 @@ use crate::{CpuBackend, loops};
 use smallvec::SmallVec;
 use std::ops::Range;
 use tenferro_core_ops::{
-    Aval, Kernels, Operand, Out, Outs,
+    Aval, Coming, Kernels, Op, Operand, Out, Outs, Prepared, Shortcuts,
     ops::{NUMBERS, Triangle},
 };
 use tenferro_tensor::{Result, Tensor};
 
 pub(super) fn list(table: &mut dyn Kernels) {
-    table.on::<CpuBackend, Triangle>(NUMBERS, triangle);
+    table.on_with(NUMBERS, triangle, Shortcuts { prepare: Some(prepare), ..Shortcuts::default() });
 }
 
 fn triangle(
@@ -26,23 +26,20 @@ fn triangle(
 ) -> Result<Outs<Tensor>> {
     let x = x[0].read();
     let (shape, size) = (&y[0].shape, y[0].dtype.size());
-    // Rows of column j that become zero, and those that stay. Row i is on diagonal j - i.
-    let rows = |j: usize| {
-        let edge = (j as isize).saturating_sub(op.diagonal);
-        if op.lower {
-            let first = edge.clamp(0, shape[0] as isize) as usize;
-            (0..first, first..shape[0])
-        } else {
-            let end = edge.saturating_add(1).clamp(0, shape[0] as isize) as usize;
-            (end..shape[0], 0..end)
-        }
-    };
+    let rows = |j: usize| parts(op, shape[0], j);
     // SAFETY: the kept rows and the others are all rows of each column.
     unsafe {
         with_outputs(y, out, |to| {
             let from = x.host_byte_ptr()?;
             if x.is_contiguous() && to[0].strides().is_none() {
-                dense(cpu, (from, to[0].ptr()), shape, size, rows);
+                let columns: usize = shape[1..].iter().product();
+                let pointers = loops::Shared::new((from, to[0].ptr()));
+                cpu.parallel(2 * size * shape[0] * columns, |par| {
+                    par.for_each_chunk(columns, 1, |range| {
+                        // SAFETY: the operand and the destination have this shape, and ranges are disjoint.
+                        dense(op, [shape[0], shape[1]], size, pointers.get(), range)
+                    })
+                });
                 return Ok(());
             }
             let (xs, ys) = (strides_of(&x), strides_to(&to[0], shape));
@@ -77,33 +74,51 @@ fn triangle(
     }
 }
 
-/// Triangles of compact matrices, column after column.
+/// The rows of column `j` that become zero, and those that stay. Row i is on diagonal j - i.
+fn parts(op: &Triangle, rows: usize, j: usize) -> (Range<usize>, Range<usize>) {
+    let edge = (j as isize).saturating_sub(op.diagonal);
+    if op.lower {
+        let first = edge.clamp(0, rows as isize) as usize;
+        (0..first, first..rows)
+    } else {
+        let end = edge.saturating_add(1).clamp(0, rows as isize) as usize;
+        (end..rows, 0..end)
+    }
+}
+
+/// Columns `range` of triangles of compact matrices of this shape.
 ///
 /// # Safety
-/// The addresses are those of compact tensors of this shape and size of an element.
+/// The addresses are those of compact tensors of matrices with `rows` and `columns` and this size of an element,
+/// which have the columns of the range; nobody else uses those of the result.
 unsafe fn dense(
-    cpu: &CpuBackend,
-    pointers: (*const u8, *mut u8),
-    shape: &[usize],
+    op: &Triangle,
+    [rows, columns]: [usize; 2],
     size: usize,
-    rows: impl Fn(usize) -> (Range<usize>, Range<usize>) + Sync,
+    (from, to): (*const u8, *mut u8),
+    range: Range<usize>,
 ) {
-    let columns: usize = shape[1..].iter().product();
-    let bytes = shape[0] * size;
-    let pointers = loops::Shared::new(pointers);
-    cpu.parallel(2 * bytes * columns, |par| {
-        par.for_each_chunk(columns, 1, |range| {
-            for column in range {
-                let (zero, kept) = rows(column % shape[1]);
-                let (from, to) = pointers.get();
-                // SAFETY: the ranges are rows of this column, which no other thread has.
-                unsafe {
-                    let (from, to) = (from.add(column * bytes), to.add(column * bytes));
-                    to.add(zero.start * size).write_bytes(0, zero.len() * size);
-                    let at = kept.start * size;
-                    to.add(at).copy_from_nonoverlapping(from.add(at), kept.len() * size);
-                }
-            }
-        });
-    });
+    for column in range {
+        let (zero, kept) = parts(op, rows, column % columns);
+        let bytes = column * rows * size;
+        // SAFETY: the ranges are rows of this column.
+        unsafe {
+            let (from, to) = (from.add(bytes), to.add(bytes));
+            to.add(zero.start * size).write_bytes(0, zero.len() * size);
+            let at = kept.start * size;
+            to.add(at).copy_from_nonoverlapping(from.add(at), kept.len() * size);
+        }
+    }
+}
+
+/// [`triangle`] for few elements of a compact operand.
+fn prepare(op: &dyn Op, x: &[Coming<'_>], y: &Aval) -> Option<Prepared> {
+    let op: Triangle = op.as_any().downcast_ref::<Triangle>()?.clone();
+    let (n, size) = (y.shape.iter().product::<usize>(), y.dtype.size());
+    let ([rows, columns, ..], true, None) = (&y.shape[..], n <= super::SMALL, x[0].strides) else {
+        return None;
+    };
+    let (shape, count) = ([*rows, *columns], n / (*rows).max(1));
+    // SAFETY: the caller of the prepared kernel vouches for the addresses.
+    Some(Prepared::new(move |x, y| unsafe { dense(&op, shape, size, (x[0], y), 0..count) }))
 }

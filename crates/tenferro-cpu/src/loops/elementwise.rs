@@ -376,7 +376,7 @@ impl<'a> Chain<'a> {
 
 /// Scratch memory, aligned to cache lines.
 #[repr(align(64))]
-struct Scratch<const N: usize>([u8; N]);
+pub(crate) struct Scratch<const N: usize>([u8; N]);
 
 /// Plans the loop over outputs and inputs; operands without strides get those of a compact array.
 fn plan(shape: &[usize], inputs: &[Input], outputs: &[Output]) -> LoopPlan {

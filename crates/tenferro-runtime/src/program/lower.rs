@@ -142,24 +142,28 @@ pub(super) fn lower(graph: Graph, env: Env, backend: &dyn Backend) -> Result<Low
         last[r as usize] = AT_END;
     }
     for k in (0..instructions.len()).rev() {
-        let i = &mut instructions[k];
+        let i = &instructions[k];
         let now = k as u32;
+        // The walk is backwards, but what a view of a copy needs may be later than what comes after the view.
         let mark = |last: &mut [u32], v: u32, at: u32| {
-            if last[v as usize] == NEVER {
-                last[v as usize] = at;
-            }
+            let l = &mut last[v as usize];
+            *l = if *l == NEVER { at } else { at.max(*l) };
         };
         (i.y..i.y + i.outputs).for_each(|v| mark(&mut last, v, now));
         // A view that was copied lives as long as the views of it.
         let until = if matches!(i.step, Step::View) { last[i.y as usize] } else { now };
+        for a in &i.x {
+            mark(&mut last, a.value, until);
+            mark(&mut last, root[a.value as usize], now);
+        }
+    }
+    for (k, i) in instructions.iter_mut().enumerate() {
         for at in 0..i.x.len() {
             let v = i.x[at].value;
             let r = root[v as usize];
-            mark(&mut last, v, until);
-            mark(&mut last, r, now);
             let shared = |(b, a): (usize, &Arg)| b != at && root[a.value as usize] == r;
-            i.x[at].last =
-                last[v as usize] == now && last[r as usize] == now && !i.x.iter().enumerate().any(shared);
+            let done = [v, r].iter().all(|&v| last[v as usize] == k as u32);
+            i.x[at].last = done && !i.x.iter().enumerate().any(shared);
         }
     }
     let mut at_end = Vec::new();

@@ -6,7 +6,11 @@
 //! found another extent) an instruction whose operands or symbols changed goes through its shape rule again,
 //! which is where the guards are checked.
 //!
-//! Invariant: between runs all slots are empty, and every place, aval and parameter is that of the last run.
+//! Small calls whose result lives and dies in the program go further: the kernel is prepared for the very
+//! shapes and strides, and the result keeps its buffer from run to run.
+//!
+//! Invariant: between runs all slots are empty but those of prepared calls, and every place, aval and parameter
+//! is that of the last run.
 
 use super::{
     bind::is_placed,
@@ -15,9 +19,10 @@ use super::{
 use smallvec::SmallVec;
 use std::sync::Arc;
 use tenferro_core_ops::{
-    Atom, Aval, Backend, Dim, Env, Extents, Op, Operand, Out, Outs, ShapeOf, aval_of, contiguous,
+    Atom, Aval, Backend, Coming, Dim, Env, Extents, Op, Operand, Out, Outs, Prepared, ShapeOf, aval_of,
+    contiguous,
 };
-use tenferro_tensor::{Error, Layout, Result, Tensor, TensorRef};
+use tenferro_tensor::{Error, Layout, Result, Tensor, TensorRef, UninitTensor};
 
 /// Where the elements of a value are.
 #[derive(PartialEq)]
@@ -39,7 +44,12 @@ struct Inferred {
     bounds: Outs<Aval>,
     /// An operand that nobody reads again is large enough to be worth taking.
     takes: bool,
+    /// The kernel for these operands, if it is prepared. The slot of the result then stays filled.
+    prepared: Option<Prepared>,
 }
+
+/// Most operands of a prepared kernel.
+const MOST_PREPARED: usize = 6;
 
 /// Fewest bytes of an operand that is handed over with its buffer: below, kernels make a new one.
 const TAKEN: usize = 1 << 16;
@@ -53,6 +63,8 @@ pub(super) struct State {
     places: Vec<Place>,
     inferred: Vec<Inferred>,
     slots: Vec<Option<Tensor>>,
+    /// Slots that are not emptied.
+    stays: Vec<bool>,
     /// Which values have another aval or place than in the run before.
     changed: Vec<bool>,
 }
@@ -76,6 +88,7 @@ impl State {
             places,
             inferred: program.instructions.iter().map(|_| Inferred::default()).collect(),
             slots: (program.first_slot..program.values as u32).map(|_| None).collect(),
+            stays: vec![false; program.values - program.first_slot as usize],
             changed: vec![false; program.values],
             program,
         }
@@ -87,6 +100,7 @@ impl State {
         check_inputs(&program, backend, x)?;
         let mut differs = self.fresh || x.iter().zip(&self.avals).any(|(x, a)| x.shape() != &a.shape[..]);
         let mut env_differs = self.fresh;
+        let shortcuts = backend.takes_shortcuts();
         if differs {
             self.changed.fill(self.fresh);
             env_differs |= self.bind_inputs(x)?;
@@ -102,6 +116,7 @@ impl State {
                         self.slots[(i.y - program.first_slot) as usize] = Some(copy);
                     }
                 }
+                Step::Kernel(_) if shortcuts && self.run_prepared(&program, x, k, i)? => {}
                 Step::Kernel(_) => {
                     let y = self.call(&program, backend, x, k, i)?;
                     if self.settle(&program, i, k, y, &mut env_differs)? && !differs {
@@ -113,15 +128,85 @@ impl State {
                 }
             }
             for &v in &i.dead {
-                self.slots[(v - program.first_slot) as usize] = None;
+                self.empty(&program, v);
             }
         }
         let outputs = self.outputs(&program, backend, x)?;
         for &v in &program.at_end {
-            self.slots[(v - program.first_slot) as usize] = None;
+            self.empty(&program, v);
         }
         self.fresh = false;
         Ok(outputs)
+    }
+
+    /// Empties a slot, unless it is one that stays filled.
+    #[inline]
+    fn empty(&mut self, program: &Lowered, v: u32) {
+        let slot = (v - program.first_slot) as usize;
+        if !self.stays[slot] {
+            self.slots[slot] = None;
+        }
+    }
+
+    /// Prepares a kernel whose one result, like its operands, is not handed out.
+    fn prepare(&mut self, program: &Lowered, k: usize, i: &Instruction) {
+        let slot = (i.y - program.first_slot) as usize;
+        let Step::Kernel(kernel) = &i.step else { return };
+        let op = self.inferred[k].op.as_ref().unwrap_or(&i.op);
+        let inner = i.outputs == 1 && i.decides.is_empty() && !program.at_end.contains(&i.y);
+        let prepared = kernel.shortcuts().prepare.filter(|_| inner).and_then(|prepare| {
+            let coming = |a: &Arg| {
+                let place = &self.places[a.value as usize];
+                let strides = place.layout.as_ref().filter(|l| !l.is_col_major_contiguous());
+                Coming { aval: &self.avals[a.value as usize], strides: strides.map(|l| l.strides()) }
+            };
+            let x: SmallVec<[Coming<'_>; 4]> = i.x.iter().map(coming).collect();
+            let few = x.len() <= MOST_PREPARED;
+            few.then(|| prepare(&**op, &x, &self.avals[i.y as usize])).flatten()
+        });
+        self.stays[slot] = prepared.is_some();
+        self.slots[slot] = None;
+        self.inferred[k].prepared = prepared;
+    }
+
+    /// Runs the prepared kernel of an instruction; false if there is none.
+    #[inline]
+    fn run_prepared(&mut self, program: &Lowered, x: &[&Tensor], k: usize, i: &Instruction) -> Result<bool> {
+        if self.inferred[k].prepared.is_none() {
+            return Ok(false);
+        }
+        let slot = (i.y - program.first_slot) as usize;
+        // A kernel that was given the result may have kept a share of it.
+        let to = match self.slots[slot].take().map(Tensor::into_uninit) {
+            Some(Ok(buffer)) => buffer,
+            _ => {
+                let y = &self.avals[i.y as usize];
+                Tensor::uninit(y.dtype, &y.shape)?
+            }
+        };
+        self.slots[slot] = Some(self.call_prepared(program, x, k, i, to)?);
+        Ok(true)
+    }
+
+    fn call_prepared(
+        &self,
+        program: &Lowered,
+        x: &[&Tensor],
+        k: usize,
+        i: &Instruction,
+        mut to: UninitTensor,
+    ) -> Result<Tensor> {
+        let mut from = [std::ptr::null(); MOST_PREPARED];
+        for (from, a) in from.iter_mut().zip(&i.x) {
+            *from = self.read(program, x, a.value)?.host_byte_ptr()?;
+        }
+        let prepared = self.inferred[k].prepared.as_ref().expect("the caller looked");
+        // SAFETY: the operands have the avals and places that the kernel was prepared for, since any change of
+        // those prepares it again; the result has its aval, and its buffer, which is unique, is theirs alone.
+        unsafe {
+            prepared.call(&from[..i.x.len()], to.as_mut_byte_ptr());
+            Ok(to.assume_init())
+        }
     }
 
     /// Takes over the extents of the inputs; true if a symbol has another value.
@@ -216,6 +301,7 @@ impl State {
             self.changed[v] |= self.places[v] != place;
             self.places[v] = place;
         }
+        self.prepare(program, k, i);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ mod runs;
 
 use super::{Program, fuse::fuse, graph::Graph};
 use smallvec::smallvec;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use tenferro_core_ops::{
     Aval, Dim, Extent, Fresh, Kernels, Operand, Out, Outs, Primitive, Var, apply1, input, ops::Fused,
 };
@@ -78,6 +78,7 @@ fn leading(
 }
 
 thread_local! {
+    static KEPT: RefCell<Vec<Tensor>> = const { RefCell::new(Vec::new()) };
     static REUSED: Cell<usize> = const { Cell::new(0) };
     static RUNS: Cell<usize> = const { Cell::new(0) };
 }
@@ -118,6 +119,23 @@ fn next(
 
 fn next_of(x: &Var) -> Var {
     apply1(&Next, &[x])
+}
+
+/// A copy of its operand, of which it keeps a share.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Kept;
+
+impl Primitive for Kept {
+    const NAME: &'static str = "kept";
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        Ok(smallvec![x[0].clone()])
+    }
+    fn kernels(table: &mut dyn Kernels) {
+        table.on::<CpuBackend, _>(&[DType::F64], |_: &Kept, _, x, _, _| {
+            KEPT.with_borrow_mut(|kept| kept.push(x[0].read().owner().share()));
+            Ok(smallvec![x[0].read().to_tensor()?])
+        });
+    }
 }
 
 /// `log(1 + exp(x))`, given by its decomposition alone.

@@ -120,7 +120,7 @@ fn a_dead_buffer_is_taken() {
     let d = next_of(&c);
     let p = Program::new(&[x], &[b.clone(), d]).unwrap();
     let mut cpu = CpuBackend::with_threads(1);
-    let x = numbers(&[4]);
+    let x = numbers(&[10_000]);
     for _ in 0..2 {
         REUSED.set(0);
         let y = p.run(&mut cpu, &[&x]).unwrap();
@@ -132,6 +132,58 @@ fn a_dead_buffer_is_taken() {
         };
         assert!(off(&y[0], 2.0) && off(&y[1], 4.0) && off(&x, 0.0));
     }
+}
+
+#[test]
+fn small_calls_follow_every_change() {
+    let n = sym("n");
+    let x = f64s([n.clone(), n]);
+    let product = x.matmul(&x.transpose(&[1, 0])).tril(0).matmul(&x);
+    let y = (&(&product * &x) - 1.0).triu(1);
+    let p = Program::new(&[x.clone()], &[y.clone(), y.reduce_sum(None)]).unwrap();
+    let mut cpu = CpuBackend::with_threads(1);
+    for (n, shift) in [(2, 0.0), (2, 1.0), (3, 0.0), (1, 2.0), (40, 0.0), (2, 0.5), (0, 0.0), (3, 0.5)] {
+        let t = numbers(&[n, n]);
+        let data: Vec<f64> = t.as_slice::<f64>().unwrap().iter().map(|v| v + shift).collect();
+        let at = |a: &[f64], i: usize, j: usize| a[i + n * j];
+        let table =
+            |f: &dyn Fn(usize, usize) -> f64| -> Vec<f64> { (0..n * n).map(|k| f(k % n, k / n)).collect() };
+        let square =
+            table(&|i, j| if i < j { 0.0 } else { (0..n).map(|k| at(&data, i, k) * at(&data, j, k)).sum() });
+        let product = table(&|i, j| (0..n).map(|k| at(&square, i, k) * at(&data, k, j)).sum());
+        let want = table(&|i, j| if i < j { at(&product, i, j) * at(&data, i, j) - 1.0 } else { 0.0 });
+        for _ in 0..2 {
+            let got = p.run(&mut cpu, &[&tensor(&[n, n], &data)]).unwrap();
+            let got = got[0].as_slice::<f64>().unwrap();
+            assert!(got.iter().zip(&want).all(|(a, b)| (a - b).abs() < 1e-9 * (1.0 + b.abs())), "{n}");
+        }
+    }
+}
+
+#[test]
+fn a_result_that_a_kernel_shares_is_not_written_again() {
+    let x = f64s([2.into(), 2.into()]);
+    let y = apply1(&Kept, &[&x.matmul(&x)]);
+    let p = Program::new(&[x], &[y]).unwrap();
+    let mut cpu = CpuBackend::with_threads(1);
+    let run =
+        |cpu: &mut CpuBackend, data: [f64; 4]| p.run(cpu, &[&tensor(&[2, 2], &data)]).unwrap().remove(0);
+    let first = run(&mut cpu, [1.0, 0.0, 0.0, 1.0]);
+    KEPT.with_borrow(|kept| assert_eq!(kept[0].as_slice::<f64>().unwrap(), [1.0, 0.0, 0.0, 1.0]));
+    run(&mut cpu, [2.0, 0.0, 0.0, 2.0]);
+    assert_eq!(first.as_slice::<f64>().unwrap(), [1.0, 0.0, 0.0, 1.0]);
+    KEPT.with_borrow(|kept| assert_eq!(kept[0].as_slice::<f64>().unwrap(), [1.0, 0.0, 0.0, 1.0]));
+}
+
+#[test]
+fn looking_for_nan_sees_small_calls() {
+    let x = f64s([2.into(), 2.into()]);
+    let p = Program::new(std::slice::from_ref(&x), &[x.log().matmul(&x)]).unwrap();
+    let mut cpu = CpuBackend::with_threads(1);
+    let bad = tensor(&[2, 2], &[1.0, -1.0, 1.0, 1.0]);
+    p.run(&mut cpu, &[&bad]).unwrap();
+    cpu.set_nan_check(true);
+    assert_eq!(p.run(&mut cpu, &[&bad]).unwrap_err().op(), "log");
 }
 
 #[test]
@@ -171,6 +223,25 @@ fn a_view_that_was_copied_lives_as_long_as_views_of_it() {
         let y = run(&p, &[&x]);
         assert_eq!(y[1], want[..1]);
         assert_eq!(y[0], want.iter().map(|v| v + 1.0).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_view_of_a_copy_outlives_later_uses_of_the_copy() {
+    let (n, m) = (sym("n"), sym("m"));
+    let x = f64s([n.clone(), m.clone()]);
+    let copy = x.transpose(&[1, 0]).reshape(&[n.mul(&m)]);
+    let view = copy.reverse(&[0]);
+    let p = Program::new(&[x], &[next_of(&copy), next_of(&view)]).unwrap();
+    // The larger one is worth taking for the first output.
+    for (n, m) in [(2, 3), (100, 200)] {
+        let x = numbers(&[n, m]);
+        let v = x.as_slice::<f64>().unwrap();
+        let mut want: Vec<f64> = (0..n).flat_map(|i| (0..m).map(move |j| v[i + n * j] + 1.0)).collect();
+        let y = run(&p, &[&x]);
+        assert_eq!(y[0], want);
+        want.reverse();
+        assert_eq!(y[1], want);
     }
 }
 
