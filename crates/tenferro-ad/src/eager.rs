@@ -54,12 +54,13 @@ pub trait EagerTensorAdExt: Sized {
 
 impl EagerTensorAdExt for EagerTensor {
     fn backward(&self) -> Result<()> {
-        within(self, || backward(self.var(), unit_cotangent("backward", self.var())?, false))
+        within(self, || backward(self.var(), unit_cotangent("backward", self.var())?))
     }
 
     fn backward_with(&self, ct: &Self) -> Result<()> {
+        self.runtime().check("backward_with", &[ct])?;
         fits("backward_with", "cotangent", ct.var(), self.var())?;
-        within(self, || backward(self.var(), ct.var().detach(), false))
+        within(self, || backward(self.var(), ct.var().detach()))
     }
 
     fn grad(&self) -> Option<Self> {
@@ -75,18 +76,30 @@ impl EagerTensorAdExt for EagerTensor {
 
     fn gradients(&self, wrt: &[&Self], create_graph: bool) -> Result<Vec<Self>> {
         let ct = self.runtime().run(|| unit_cotangent("gradients", self.var()).into())?;
-        self.cotangents(&ct, wrt, create_graph)
+        pull("gradients", self, &ct, wrt, create_graph)
     }
 
     fn cotangents(&self, ct: &Self, wrt: &[&Self], create_graph: bool) -> Result<Vec<Self>> {
-        fits("cotangents", "cotangent", ct.var(), self.var())?;
-        let vars: Vec<&Var> = wrt.iter().map(|w| w.var()).collect();
-        vars.iter().try_for_each(|w| differentiable("cotangents", w))?;
-        within(self, || {
-            let found = vjp_present(&[(self.var(), ct.var().clone())], &vars, create_graph)?;
-            found.into_iter().zip(&vars).map(|(g, w)| self.runtime().wrap(or_zero(g, w))).collect()
-        })
+        pull("cotangents", self, ct, wrt, create_graph)
     }
+}
+
+fn pull(
+    op: &'static str,
+    y: &EagerTensor,
+    ct: &EagerTensor,
+    wrt: &[&EagerTensor],
+    create_graph: bool,
+) -> Result<Vec<EagerTensor>> {
+    y.runtime().check(op, &[ct])?;
+    y.runtime().check(op, wrt)?;
+    fits(op, "cotangent", ct.var(), y.var())?;
+    let vars: Vec<&Var> = wrt.iter().map(|w| w.var()).collect();
+    vars.iter().try_for_each(|w| differentiable(op, w))?;
+    within(y, || {
+        let found = vjp_present(&[(y.var(), ct.var().clone())], &vars, create_graph)?;
+        found.into_iter().zip(&vars).map(|(g, w)| y.runtime().wrap(or_zero(g, w))).collect()
+    })
 }
 
 fn node(v: &Var) -> Option<&tenferro_core_ops::Node> {
@@ -171,6 +184,35 @@ pub trait EagerRuntimeAdExt {
     ) -> Result<EagerTensor>;
 }
 
+/// Calls a function on a leaf made of its argument.
+trait Called {
+    fn called(
+        &self,
+        op: &'static str,
+        f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
+        x: &EagerTensor,
+        others: &[&EagerTensor],
+    ) -> Result<(EagerTensor, EagerTensor)>;
+}
+
+impl Called for EagerRuntime {
+    fn called(
+        &self,
+        op: &'static str,
+        f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
+        x: &EagerTensor,
+        others: &[&EagerTensor],
+    ) -> Result<(EagerTensor, EagerTensor)> {
+        self.check(op, &[x])?;
+        self.check(op, others)?;
+        differentiable(op, x.var())?;
+        let x = x.requires_grad()?;
+        let y = f(&x)?;
+        self.check(op, &[&y])?;
+        Ok((x, y))
+    }
+}
+
 impl EagerRuntimeAdExt for EagerRuntime {
     fn grad(
         &self,
@@ -185,8 +227,7 @@ impl EagerRuntimeAdExt for EagerRuntime {
         f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
         x: &EagerTensor,
     ) -> Result<(EagerTensor, EagerTensor)> {
-        let x = x.requires_grad()?;
-        let y = f(&x)?;
+        let (x, y) = self.called("grad", f, x, &[])?;
         let g = y.gradients(&[&x], false)?.remove(0);
         Ok((y.detach(), g))
     }
@@ -197,9 +238,8 @@ impl EagerRuntimeAdExt for EagerRuntime {
         x: &EagerTensor,
         ct: &EagerTensor,
     ) -> Result<(EagerTensor, EagerTensor)> {
-        let x = x.requires_grad()?;
-        let y = f(&x)?;
-        let g = y.cotangents(ct, &[&x], false)?.remove(0);
+        let (x, y) = self.called("vjp", f, x, &[ct])?;
+        let g = pull("vjp", &y, ct, &[&x], false)?.remove(0);
         Ok((y.detach(), g))
     }
 
@@ -212,11 +252,10 @@ impl EagerRuntimeAdExt for EagerRuntime {
         t: &EagerTensor,
     ) -> Result<(EagerTensor, EagerTensor)> {
         fits("jvp", "tangent", t.var(), x.var())?;
-        let x = x.requires_grad()?;
-        let y = f(&x)?;
+        let (x, y) = self.called("jvp", f, x, &[t])?;
         let u = self.run(|| or_zero(None, y.var()))?.requires_grad()?;
-        let pulled = y.cotangents(&u, &[&x], true)?.remove(0);
-        let dy = pulled.cotangents(t, &[&u], false)?.remove(0);
+        let pulled = pull("jvp", &y, &u, &[&x], true)?.remove(0);
+        let dy = pull("jvp", &pulled, t, &[&u], false)?.remove(0);
         Ok((y.detach(), dy))
     }
 
@@ -227,9 +266,9 @@ impl EagerRuntimeAdExt for EagerRuntime {
         v: &EagerTensor,
     ) -> Result<EagerTensor> {
         fits("hvp", "vector", v.var(), x.var())?;
-        let x = x.requires_grad()?;
-        let g = f(&x)?.gradients(&[&x], true)?.remove(0);
+        let (x, y) = self.called("hvp", f, x, &[v])?;
+        let g = y.gradients(&[&x], true)?.remove(0);
         // The Hessian is symmetric, so its transpose times v is what is wanted.
-        Ok(g.cotangents(v, &[&x], false)?.remove(0))
+        Ok(pull("hvp", &g, v, &[&x], false)?.remove(0))
     }
 }

@@ -67,6 +67,7 @@ impl TracedTensorAdExt for TracedTensor {
     fn grads(&self, wrt: &[&Self]) -> Result<Vec<Self>> {
         let seed = (self.var().clone(), unit_cotangent("grads", self.var())?);
         let vars: Vec<&Var> = wrt.iter().map(|w| w.var()).collect();
+        vars.iter().try_for_each(|w| differentiable("grads", w))?;
         let cts = vjp_traced(&[seed], &vars)?;
         cts.into_iter().zip(wrt).map(|(ct, w)| TracedTensor::from_var(or_zero(ct, w.var()))).collect()
     }

@@ -17,6 +17,13 @@ pub struct Aval<D = usize> {
     pub shape: Extents<D>,
 }
 
+/// The number of elements of a shape that a tensor can have: beside an extent of zero, the product of the others
+/// may overflow.
+#[inline]
+pub fn elements(shape: &[usize]) -> usize {
+    shape.iter().fold(1, |n, &extent| n.wrapping_mul(extent))
+}
+
 /// Whether two shapes are equal; for few axes faster than comparing slices, which calls the C library.
 #[inline]
 pub(crate) fn same_shape(a: &[usize], b: &[usize]) -> bool {
@@ -48,6 +55,17 @@ impl<D: Extent> Aval<D> {
 }
 
 impl Aval {
+    /// Number of elements.
+    #[inline]
+    pub fn len(&self) -> usize {
+        elements(&self.shape)
+    }
+
+    /// No elements.
+    pub fn is_empty(&self) -> bool {
+        self.shape.contains(&0)
+    }
+
     /// The same with literal extents.
     pub fn symbolic(&self) -> Aval<Dim> {
         Aval { dtype: self.dtype, shape: self.shape.iter().map(|&n| Dim::Lit(n)).collect() }

@@ -99,7 +99,10 @@ pub trait Backend: Any + Send + Sync {
     /// The kernel of an operation for operands of this dtype, if there is one.
     fn kernel(&self, op: &dyn Op, dtype: DType) -> Option<Kernel>;
     /// Run a kernel of this backend, after checking that every operand is placed here.
-    fn run(
+    ///
+    /// # Safety
+    /// `y` is what the shape rule of `op` gives for `x`, and the views of `out` are like `y`.
+    unsafe fn run(
         &self,
         kernel: &Kernel,
         op: &dyn Op,
@@ -120,7 +123,8 @@ pub trait Backend: Any + Send + Sync {
     fn synchronize(&self) -> Result<()>;
     /// This handle behind a reference count.
     fn share(&self) -> Arc<dyn Backend>;
-    /// A number that the clones of a handle share and other handles of its type do not, while they live.
+    /// A number that the clones of a handle share, and no other handle of its type ever has. It changes when
+    /// kernels are replaced.
     fn identity(&self) -> usize;
 }
 

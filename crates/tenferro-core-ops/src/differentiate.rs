@@ -326,14 +326,8 @@ pub fn vjp_present(seeds: &[(&Var, Var)], wrt: &[&Var], create_graph: bool) -> R
 }
 
 /// Adds to the gradient of every leaf that `y` depends on. Nothing is added if anything fails.
-pub fn backward(y: &Var, ct: Var, create_graph: bool) -> Result<()> {
-    let (leaves, _) = sweep_tape(&[(y, ct)], &[], create_graph)?;
-    let sums: Arrived<Node> =
-        leaves.into_iter().map(|(n, g)| n.accumulated(g).map(|g| (n, g))).collect::<Result<_>>()?;
-    for (node, sum) in sums {
-        node.store(sum);
-    }
-    Ok(())
+pub fn backward(y: &Var, ct: Var) -> Result<()> {
+    tape::accumulate(&sweep_tape(&[(y, ct)], &[], false)?.0)
 }
 
 /// The tangent, or zeros of the shape of `like`.

@@ -28,7 +28,9 @@ pub fn execute(backend: &dyn Backend, op: &dyn Op, x: &[&Value]) -> Result<Outs<
     let y = infer(op, x)?;
     let dtype = x.first().map_or(y[0].dtype, |v| v.dtype());
     let Some(kernel) = backend.kernel(op, dtype) else { return decomposed(backend, op, x, dtype) };
-    let mut results = with_operands(x, |operands| backend.run(&kernel, op, operands, &y, &mut Out::New))?;
+    // SAFETY: `y` is what `infer` gave.
+    let mut results =
+        with_operands(x, |operands| unsafe { backend.run(&kernel, op, operands, &y, &mut Out::New) })?;
     Ok(match results.pop() {
         Some(only) if results.is_empty() => Outs::from_buf([Value::new(only)]),
         last => results.into_iter().chain(last).map(Value::new).collect(),
@@ -81,39 +83,38 @@ pub fn execute_into(
     let dtype = x.first().map_or(y[0].dtype, |v| v.dtype());
     let kernel = if op.is_view() { None } else { backend.kernel(op, dtype) };
     if let Some(kernel) = kernel {
-        return with_operands(x, |operands| backend.run(&kernel, op, operands, &y, out));
+        // SAFETY: `y` is what `infer` gave, and the destinations were checked.
+        return with_operands(x, |operands| unsafe { backend.run(&kernel, op, operands, &y, out) });
     }
     let results =
         if op.is_view() { smallvec![view(backend, op, x)?] } else { decomposed(backend, op, x, dtype)? };
-    let copy =
-        backend.kernel(&Copy, dtype).ok_or_else(|| Error::unsupported(op.name(), dtype, backend.name()))?;
-    let mut tensors = Outs::new();
-    match out {
-        Out::Into(views) => {
-            for (v, (r, a)) in std::mem::take(views).into_iter().zip(results.iter().zip(&y)) {
-                let mut one = Out::Into(vec![v]);
-                backend.run(
-                    &copy,
-                    &Copy,
-                    &mut [Operand::Read(r.by_ref())],
-                    std::slice::from_ref(a),
-                    &mut one,
-                )?;
-            }
-        }
-        _ => {
-            for (r, a) in results.iter().zip(&y) {
-                tensors.extend(backend.run(
-                    &copy,
-                    &Copy,
-                    &mut [Operand::Read(r.by_ref())],
-                    std::slice::from_ref(a),
-                    out,
-                )?);
-            }
+    for (r, a) in results.iter().zip(&y) {
+        if aval_of(r) != *a {
+            return Err(Error::shape(op.name(), "result of the decomposition", aval_of(r), a));
         }
     }
-    Ok(tensors)
+    match out {
+        Out::Into(views) => {
+            for (v, r) in std::mem::take(views).into_iter().zip(&results) {
+                copy(backend, r.by_ref(), &mut Out::Into(vec![v]))?;
+            }
+            Ok(Outs::new())
+        }
+        _ => results.iter().try_fold(Outs::new(), |mut tensors, r| {
+            tensors.extend(copy(backend, r.by_ref(), out)?);
+            Ok(tensors)
+        }),
+    }
+}
+
+/// Copies `x` to `out`, whose views are like it.
+fn copy(backend: &dyn Backend, x: TensorRef<'_>, out: &mut Out<'_>) -> Result<Outs<Tensor>> {
+    let y = Aval { dtype: x.dtype(), shape: SmallVec::from_slice(x.shape()) };
+    let kernel = backend
+        .kernel(&Copy, x.dtype())
+        .ok_or_else(|| Error::unsupported("copy", x.dtype(), backend.name()))?;
+    // SAFETY: a copy is like its operand.
+    unsafe { backend.run(&kernel, &Copy, &mut [Operand::Read(x)], &[y], out) }
 }
 
 fn check_destination(op: &'static str, y: &[Aval], out: &Out<'_>) -> Result<()> {
@@ -124,6 +125,12 @@ fn check_destination(op: &'static str, y: &[Aval], out: &Out<'_>) -> Result<()> 
     };
     if views.len() != y.len() {
         return Err(Error::argument(op, "number of destinations", views.len(), y.len()));
+    }
+    if let Out::Accumulate { alpha, beta, .. } = out
+        && !y[0].dtype.is_differentiable()
+        && let Some(factor) = [alpha, beta].into_iter().find(|f| f.fract() != 0.0)
+    {
+        return Err(Error::argument(op, "factor", factor, format_args!("an integer for {}", y[0].dtype)));
     }
     for (v, a) in views.iter().zip(y) {
         if v.dtype() != a.dtype {
@@ -151,7 +158,10 @@ fn view(backend: &dyn Backend, op: &dyn Op, x: &[&Value]) -> Result<Value> {
     }
     infer(op, x)?;
     let x = Value::new(contiguous(backend, x[0].by_ref())?);
-    view_of(op, &x).expect("a view operation accepts a contiguous operand that fits its shape rule")
+    view_of(op, &x).unwrap_or_else(|| {
+        let got = format_args!("{:?}", x.layout()).to_string();
+        Err(Error::layout(op.name(), "view", got, "a view of a compact operand that fits the shape rule"))
+    })
 }
 
 /// The result of a view operation, if its operand fits and need not be copied.
@@ -165,12 +175,7 @@ pub(crate) fn view_of(op: &dyn Op, x: &Value) -> Option<Result<Value>> {
 /// # Errors
 /// If `x` is not placed on `backend`.
 pub fn contiguous(backend: &dyn Backend, x: TensorRef<'_>) -> Result<Tensor> {
-    let y = Aval { dtype: x.dtype(), shape: SmallVec::from_slice(x.shape()) };
-    let kernel = backend
-        .kernel(&Copy, x.dtype())
-        .ok_or_else(|| Error::unsupported("copy", x.dtype(), backend.name()))?;
-    let mut y = backend.run(&kernel, &Copy, &mut [Operand::Read(x)], &[y], &mut Out::New)?;
-    Ok(y.pop().expect("copy has one output"))
+    Ok(copy(backend, x, &mut Out::New)?.pop().expect("copy has one output"))
 }
 
 /// The compact tensor of a value: moved out if nobody else holds it, else copied.

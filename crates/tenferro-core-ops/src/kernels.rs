@@ -21,12 +21,16 @@ use std::{
 use tenferro_tensor::{DType, Result, Tensor};
 
 /// A kernel of primitive `P` on backend `B`: parameters, backend, inputs, the shapes and dtypes that
-/// [`Primitive::infer`] gave for the outputs, and where they go.
+/// [`Primitive::infer`] gave for the outputs, and where they go. It may rely on what the shape rule checked:
+/// whoever calls a [`Kernel`] promises that it did.
 pub type KernelFn<B, P> = fn(&P, &B, &mut [Operand<'_>], &[Aval], &mut Out<'_>) -> Result<Outs<Tensor>>;
 
 /// A shortcut for an elementwise operation on whole tensors of one dtype and shape, which its result has, too:
 /// without shape rule, placement check and destinations. `None` leaves the call to the kernel.
-pub type Alike = fn(&dyn Op, &dyn Any, &[&Tensor]) -> Option<Result<Tensor>>;
+///
+/// # Safety
+/// The tensors have equal shapes and one dtype, which the kernel is listed for.
+pub type Alike = unsafe fn(&dyn Op, &dyn Any, &[&Tensor]) -> Option<Result<Tensor>>;
 
 /// An operand that is to come: what a kernel is prepared for.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +72,8 @@ pub struct Shortcuts {
     pub alike: Option<Alike>,
     /// For programs.
     pub prepare: Option<Prepare>,
+    /// The backend has other code of its own for this operation inside a fused chain.
+    pub fuses: bool,
 }
 
 /// A kernel without its types: two function pointers, the second of which knows the type of the first.
@@ -93,8 +99,12 @@ impl Kernel {
     }
 
     /// Call the kernel. `op` and `backend` are of the types it was listed for.
+    ///
+    /// # Safety
+    /// `y` is what the shape rule of `op` gives for `x`, which the backend of the kernel can read, and the views
+    /// of `out` are like `y`.
     #[inline]
-    pub fn call(
+    pub unsafe fn call(
         &self,
         op: &dyn Op,
         backend: &dyn Any,

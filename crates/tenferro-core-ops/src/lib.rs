@@ -21,7 +21,7 @@ mod surface;
 mod tape;
 mod var;
 
-pub use aval::{Aval, Extents, ShapeOf};
+pub use aval::{Aval, Extents, ShapeOf, elements};
 pub use backend::{Backend, EngineRegistration, Operand, Out, Session, Target, with_backend};
 pub use differentiate::{backward, jvp_traced, or_zero, unit_cotangent, vjp, vjp_present, vjp_traced};
 pub use digest::Digest;
@@ -29,7 +29,7 @@ pub use dim::{Atom, Dim, Env, Extent, Fresh};
 pub use element::{Element, Number, Ordered};
 pub use execute::{aval_of, contiguous, execute, execute_into, into_tensor};
 pub use kernels::{Alike, Coming, Kernel, KernelFn, KernelTable, Kernels, Prepare, Prepared, Shortcuts};
-pub use op::{Arg, Kept, Op, Outs, Primitive, Real, Saves, Tangent};
+pub use op::{Arg, KeptOp, Op, Outs, Primitive, Real, Saves, Tangent};
 pub use surface::{align, align_batch, broadcast_all, broadcast_shape, broadcast_to};
 pub use tape::{Node, leaf, no_grad};
 pub use var::{

@@ -92,6 +92,9 @@ pub trait Primitive: Clone + Eq + Hash + Debug + Send + Sync + 'static {
     /// Element `i` of the output depends on elements `i` of the inputs only, which all have its shape.
     const ELEMENTWISE: bool = false;
 
+    /// The result, to the last bit, does not depend on the order of the inputs.
+    const COMMUTES: bool = false;
+
     /// Dtypes and shapes of the outputs, once for concrete and symbolic extents.
     fn infer<D: Extent>(&self, x: &[&Aval<D>], fresh: Fresh) -> Result<Outs<Aval<D>>>;
 
@@ -153,6 +156,8 @@ pub trait Op: Debug + Send + Sync + Any {
     fn is_view(&self) -> bool;
     /// [`Primitive::ELEMENTWISE`].
     fn is_elementwise(&self) -> bool;
+    /// [`Primitive::COMMUTES`].
+    fn commutes(&self) -> bool;
     /// Whether a parameter is symbolic.
     fn is_symbolic(&self) -> bool;
     /// [`Primitive::infer`] on concrete extents.
@@ -186,25 +191,25 @@ pub trait Op: Debug + Send + Sync + Any {
     /// A shared copy.
     fn share(&self) -> Arc<dyn Op>;
     /// A copy to be kept.
-    fn keep(&self) -> Kept;
+    fn keep(&self) -> KeptOp;
 }
 
 /// An operation that is kept: without an allocation if it has no parameters.
 #[derive(Debug)]
-pub enum Kept {
+pub enum KeptOp {
     /// An operation without parameters.
     Unit(&'static dyn Op),
     /// Any other.
     Shared(Arc<dyn Op>),
 }
 
-impl std::ops::Deref for Kept {
+impl std::ops::Deref for KeptOp {
     type Target = dyn Op;
     #[inline]
     fn deref(&self) -> &dyn Op {
         match self {
-            Kept::Unit(op) => *op,
-            Kept::Shared(op) => &**op,
+            KeptOp::Unit(op) => *op,
+            KeptOp::Shared(op) => &**op,
         }
     }
 }
@@ -218,6 +223,9 @@ impl<P: Primitive> Op for P {
     }
     fn is_elementwise(&self) -> bool {
         P::ELEMENTWISE
+    }
+    fn commutes(&self) -> bool {
+        P::COMMUTES
     }
     fn is_symbolic(&self) -> bool {
         Primitive::dims(self).iter().any(|d| d.as_lit().is_none())
@@ -268,12 +276,12 @@ impl<P: Primitive> Op for P {
     fn share(&self) -> Arc<dyn Op> {
         Arc::new(self.clone())
     }
-    fn keep(&self) -> Kept {
+    fn keep(&self) -> KeptOp {
         if size_of::<P>() == 0 {
             // A box of nothing has no memory that could leak.
-            return Kept::Unit(Box::leak(Box::new(self.clone())));
+            return KeptOp::Unit(Box::leak(Box::new(self.clone())));
         }
-        Kept::Shared(self.share())
+        KeptOp::Shared(self.share())
     }
 }
 

@@ -3,13 +3,13 @@
 use crate::{
     aval::Aval,
     dim::Dim,
-    op::{self, Op, Outs},
+    op::{KeptOp, Op, Outs},
     var::{Now, Var, apply1, next_id},
 };
 use smallvec::{SmallVec, smallvec};
 use std::{
     cell::Cell,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tenferro_tensor::{DType, Result, Shape, Value};
 
@@ -24,15 +24,22 @@ pub struct Node {
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 enum Kind {
-    Leaf(Mutex<Option<Var>>),
+    Leaf(Mutex<Gradient>),
     Call(Record),
+}
+
+/// What a leaf has collected, and how often that has changed.
+#[derive(Default, Debug)]
+struct Gradient {
+    changes: u64,
+    sum: Option<Var>,
 }
 
 #[derive(Debug)]
 struct Record {
-    op: op::Kept,
+    op: KeptOp,
     x: SmallVec<[Input; 2]>,
-    y: Outs<Output>,
+    y: Outs<Kept>,
 }
 
 /// An input: its value if the reverse rule reads it, else its shape; and the node it came from.
@@ -41,7 +48,6 @@ struct Input {
     kept: Kept,
     node: Option<(Arc<Node>, u32)>,
 }
-type Output = Kept;
 
 #[derive(Debug)]
 enum Kept {
@@ -72,7 +78,7 @@ pub fn no_grad<R>(f: impl FnOnce() -> R) -> R {
 
 /// A value whose gradient is wanted.
 pub fn leaf(value: Value) -> Var {
-    let node = Arc::new(Node { id: next_id(), kind: Kind::Leaf(Mutex::new(None)) });
+    let node = Arc::new(Node { id: next_id(), kind: Kind::Leaf(Mutex::default()) });
     Var::Now(Now::with_node(value, node, 0))
 }
 
@@ -158,34 +164,51 @@ impl Node {
         (x, y)
     }
 
-    /// The gradient collected so far.
-    pub fn gradient(&self) -> Option<Var> {
+    fn collected(&self) -> Option<MutexGuard<'_, Gradient>> {
         match &self.kind {
-            Kind::Leaf(slot) => slot.lock().unwrap_or_else(|e| e.into_inner()).clone(),
+            Kind::Leaf(slot) => Some(slot.lock().unwrap_or_else(PoisonError::into_inner)),
             Kind::Call(_) => None,
         }
     }
 
+    /// The gradient collected so far.
+    pub fn gradient(&self) -> Option<Var> {
+        self.collected()?.sum.clone()
+    }
+
     /// Forget the gradient.
     pub fn clear_gradient(&self) {
-        if let Kind::Leaf(slot) = &self.kind {
-            *slot.lock().unwrap_or_else(|e| e.into_inner()) = None;
+        if let Some(mut gradient) = self.collected() {
+            *gradient = Gradient { changes: gradient.changes + 1, sum: None };
         }
     }
+}
 
-    /// The sum of the gradient so far and `g`; stored by [`store`](Self::store) once all sums have succeeded.
-    pub(crate) fn accumulated(&self, g: Var) -> Result<Var> {
-        let sum = match self.gradient() {
-            Some(old) => apply1(&crate::ops::Add, &[&old, &g]),
-            None => g,
+/// Adds gradients to what leaves have collected: to all of them, or after an error to none. No lock is held while
+/// a sum is computed; if another thread has added to a leaf meanwhile, that sum is computed again.
+pub(crate) fn accumulate(gradients: &[(Arc<Node>, Var)]) -> Result<()> {
+    let mut sums: Vec<Option<(u64, Var)>> = gradients.iter().map(|_| None).collect();
+    loop {
+        for ((node, g), sum) in gradients.iter().zip(&mut sums) {
+            let Some((changes, old)) = node.collected().map(|c| (c.changes, c.sum.clone())) else { continue };
+            if sum.as_ref().is_none_or(|(at, _)| *at != changes) {
+                let new = old.map_or_else(|| g.clone(), |old| apply1(&crate::ops::Add, &[&old, g]));
+                new.ok()?;
+                *sum = Some((changes, new));
+            }
+        }
+        // The order of the list is that of the ids, so two threads do not wait for each other.
+        let mut slots: Vec<_> = gradients.iter().map(|(node, _)| node.collected()).collect();
+        let current = |(slot, sum): (&Option<MutexGuard<'_, Gradient>>, &Option<(u64, Var)>)| {
+            slot.as_ref().map(|s| s.changes) == sum.as_ref().map(|(at, _)| *at)
         };
-        sum.ok()?;
-        Ok(sum)
-    }
-
-    pub(crate) fn store(&self, g: Var) {
-        if let Kind::Leaf(slot) = &self.kind {
-            *slot.lock().unwrap_or_else(|e| e.into_inner()) = Some(g);
+        if slots.iter().zip(&sums).all(current) {
+            for (slot, sum) in slots.iter_mut().zip(sums) {
+                if let (Some(slot), Some((at, sum))) = (slot, sum) {
+                    **slot = Gradient { changes: at + 1, sum: Some(sum) };
+                }
+            }
+            return Ok(());
         }
     }
 }

@@ -232,7 +232,9 @@ pub(crate) fn alike(op: &dyn Op, x: &[&Var]) -> Option<Var> {
     let (now, tensors) = (&now[..x.len()], &tensors[..x.len()]);
     let y = with_current(|backend| {
         let backend = backend?;
-        backend.kernel(op, tensor.dtype())?.shortcuts().alike?(op, backend, tensors)
+        let alike = backend.kernel(op, tensor.dtype())?.shortcuts().alike?;
+        // SAFETY: the tensors are alike, and the kernel is listed for their dtype.
+        unsafe { alike(op, backend, tensors) }
     });
     y.map(|y| finished(op, now, y.map(Value::new)))
 }
@@ -260,9 +262,11 @@ fn finished(op: &dyn Op, x: &[&Now], y: Result<Value>) -> Var {
 /// The only output of `op`, or the error in its place.
 pub fn apply1(op: &dyn Op, x: &[&Var]) -> Var {
     let shortcut = if op.is_elementwise() { alike(op, x) } else { viewed(op, x) };
-    if let Some(y) = shortcut {
-        return y;
-    }
+    shortcut.unwrap_or_else(|| apply_long(op, x))
+}
+
+/// [`apply1`] after its shortcuts have declined.
+pub(crate) fn apply_long(op: &dyn Op, x: &[&Var]) -> Var {
     match apply(op, x) {
         Ok(mut y) => y.swap_remove(0),
         Err(e) => Var::Failed(e),
@@ -302,7 +306,9 @@ fn record(op: &dyn Op, x: &[&Var]) -> Result<Outs<Var>> {
         if live.len().is_power_of_two() {
             live.retain(|_, calls| calls.iter().any(|c| c.strong_count() > 0));
         }
-        live.entry(hash).or_default().push(Arc::downgrade(&call));
+        let equal = live.entry(hash).or_default();
+        equal.retain(|c| c.strong_count() > 0);
+        equal.push(Arc::downgrade(&call));
     }
     Ok((0..n).map(|i| Var::Later(call.clone(), i as u32)).collect())
 }
@@ -387,6 +393,15 @@ impl Var {
         match self {
             Var::Failed(e) => Err(e.clone()),
             v => Ok(v),
+        }
+    }
+
+    /// The result of a method `op` on operands that are no errors: if it is one, `op` is its operation, whatever
+    /// other operation it is made of.
+    pub(crate) fn of(self, op: &'static str) -> Var {
+        match self {
+            Var::Failed(e) => Var::Failed(e.of(op)),
+            v => v,
         }
     }
 

@@ -42,10 +42,9 @@ pub trait EinsumRecorded: Recorded {
     fn einsum(subscripts: impl Subscripts, x: &[&Self]) -> Result<Self> {
         let op = subscripts.einsum()?;
         let Some(first) = x.first() else { return Err(no_operands(&op)) };
-        let mut results = first.apply(&x[1..], || {
-            smallvec![einsum(&op, &x.iter().map(|x| x.var()).collect::<SmallVec<[&Var; 4]>>())]
-        })?;
-        next(&mut results.drain(..))
+        first.apply1("einsum", &x[1..], || {
+            einsum(&op, &x.iter().map(|x| x.var()).collect::<SmallVec<[&Var; 4]>>())
+        })
     }
 
     /// As [`einsum`](Self::einsum), with the labels of the operands and of the output as numbers.

@@ -1,7 +1,6 @@
 //! The core operations on all four tiers.
 
 use crate::{EagerTensor, TracedTensor, tier::Recorded};
-use smallvec::SmallVec;
 use tenferro_core_ops::{Dim, Extents, Var, broadcast_to, ops::DotGeneral};
 use tenferro_tensor::{DType, Error, Result};
 
@@ -117,6 +116,10 @@ surfaces! {
 
     /// Axis `i` of the result is axis `perm[i]` of `x`.
     fn transpose(x; perm: &[usize]) -> [T] = x.transpose(perm);
+    /// The transpose of the first two axes; batch axes follow them.
+    fn matrix_transpose(x) -> [T] = x.matrix_transpose();
+    /// With the further axes of `y` after its own, along which it repeats: an operand for each element of a batch.
+    fn batch_like(x, y: T) -> [T] = x.batch_like(y);
     /// The conjugate transpose of the first two axes.
     fn adjoint(x) -> [T] = x.adjoint();
     /// The elements in column-major order under another shape.
@@ -173,9 +176,9 @@ macro_rules! recorded {
             /// The elements as another dtype, losing what does not fit.
             ///
             /// # Errors
-            /// None for dtypes of this release.
+            /// None at run time: every dtype has a conversion.
             pub fn cast(&self, to: DType) -> Result<Self> {
-                one(self.apply(&[], || smallvec::smallvec![self.var().cast(to)]))
+                self.apply1("cast", &[], || self.var().cast(to))
             }
 
             /// The elements as a dtype above this one in the promotion order.
@@ -183,7 +186,7 @@ macro_rules! recorded {
             /// # Errors
             /// If `to` is not above the dtype.
             pub fn convert(&self, to: DType) -> Result<Self> {
-                one(self.apply(&[], || smallvec::smallvec![self.var().convert(to)]))
+                self.apply1("convert", &[], || self.var().convert(to))
             }
 
             /// `self ? a : b`, elementwise, for a bool tensor.
@@ -191,7 +194,7 @@ macro_rules! recorded {
             /// # Errors
             /// Operands of unfitting dtypes or shapes.
             pub fn select(&self, a: &Self, b: &Self) -> Result<Self> {
-                one(self.apply(&[a, b], || smallvec::smallvec![self.var().select(a.var(), b.var())]))
+                self.apply1("select", &[a, b], || self.var().select(a.var(), b.var()))
             }
 
             /// The promoted tensors one after the other along an axis.
@@ -231,19 +234,14 @@ macro_rules! recorded {
             type Output = Result<$Tier>;
             /// With a number of this tensor's dtype.
             fn $m(self, o: f64) -> Result<$Tier> {
-                one(self.apply(&[], || smallvec::smallvec![std::ops::$trait::$m(self.var(), o)]))
+                self.apply1(stringify!($m), &[], || std::ops::$trait::$m(self.var(), o))
             }
         }
     )* };
 }
 recorded! { EagerTensor TracedTensor }
 
-fn one<X>(results: Result<SmallVec<[X; 1]>>) -> Result<X> {
-    crate::tier::next(&mut results?.into_iter())
-}
-
 fn join<X: Recorded>(op: &'static str, x: &[&X], f: impl FnOnce(&[Var]) -> Var) -> Result<X> {
     let Some(first) = x.first() else { return Err(Error::argument(op, "number of inputs", 0, "at least 1")) };
-    one(first
-        .apply(&x[1..], || smallvec::smallvec![f(&x.iter().map(|x| x.var().clone()).collect::<Vec<_>>())]))
+    first.apply1(op, &x[1..], || f(&x.iter().map(|x| x.var().clone()).collect::<Vec<_>>()))
 }

@@ -26,7 +26,7 @@ impl EagerRuntime {
     /// # Errors
     /// If `t` is placed elsewhere.
     pub fn tensor(&self, t: Tensor) -> Result<EagerTensor> {
-        if t.placement() != self.0.placement() {
+        if !t.placement().same_memory(self.0.placement()) {
             return Err(Error::placement("tensor", "placement", t.placement(), self.0.placement()));
         }
         Ok(EagerTensor { var: Var::Now(Now::new(Value::new(t))), runtime: self.clone() })
@@ -78,6 +78,18 @@ impl EagerRuntime {
         Ok(EagerTensor { var: v, runtime: self.clone() })
     }
 
+    /// That tensors are of this runtime.
+    ///
+    /// # Errors
+    /// [`Error::State`] of the operation `op` if one is not.
+    #[inline]
+    pub fn check(&self, op: &'static str, x: &[&EagerTensor]) -> Result<()> {
+        if x.iter().all(|x| x.runtime.same(self)) {
+            return Ok(());
+        }
+        Err(Error::runtime_state(op, "the operands belong to different runtimes"))
+    }
+
     /// Whether both are the same runtime.
     pub fn same(&self, o: &EagerRuntime) -> bool {
         Arc::ptr_eq(&self.0, &o.0)
@@ -113,14 +125,19 @@ impl Recorded for EagerTensor {
         &self.var
     }
 
-    fn apply(&self, others: &[&Self], f: impl FnOnce() -> Outs<Var>) -> Result<SmallVec<[Self; 1]>> {
-        self.check_same(others)?;
+    fn apply(
+        &self,
+        op: &'static str,
+        others: &[&Self],
+        f: impl FnOnce() -> Outs<Var>,
+    ) -> Result<SmallVec<[Self; 1]>> {
+        self.runtime.check(op, others)?;
         with_backend(&*self.runtime.0, f).into_iter().map(|v| self.runtime.wrap(v)).collect()
     }
 
     #[inline]
-    fn apply1(&self, others: &[&Self], f: impl FnOnce() -> Var) -> Result<Self> {
-        self.check_same(others)?;
+    fn apply1(&self, op: &'static str, others: &[&Self], f: impl FnOnce() -> Var) -> Result<Self> {
+        self.runtime.check(op, others)?;
         self.runtime.wrap(with_backend(&*self.runtime.0, f))
     }
 }
@@ -129,14 +146,6 @@ impl EagerTensor {
     /// The runtime.
     pub fn runtime(&self) -> &EagerRuntime {
         &self.runtime
-    }
-
-    #[inline]
-    fn check_same(&self, others: &[&Self]) -> Result<()> {
-        if others.iter().all(|o| o.runtime.same(&self.runtime)) {
-            return Ok(());
-        }
-        Err(Error::runtime_state("eager", "the operands belong to different runtimes"))
     }
 
     fn value(&self) -> &Value {

@@ -58,7 +58,7 @@ impl Runtime {
             None => &self.0[0],
         };
         for (k, t) in x.iter().enumerate().skip(1) {
-            if !same_memory(t.placement(), x[0].placement()) {
+            if !t.placement().same_memory(x[0].placement()) {
                 let expected = format_args!("{}, the placement of input 0", x[0].placement());
                 return Err(Error::placement("run_compiled", format!("input {k}"), t.placement(), expected));
             }
@@ -72,7 +72,7 @@ impl Runtime {
     }
 
     fn engine(&self, placement: &Placement) -> Result<&EngineRegistration> {
-        let found = self.0.iter().find(|e| same_memory(e.backend().placement(), placement));
+        let found = self.0.iter().find(|e| e.backend().placement().same_memory(placement));
         found.ok_or_else(|| {
             let all: Vec<String> = self.0.iter().map(|e| e.backend().placement().to_string()).collect();
             Error::placement(
@@ -83,11 +83,6 @@ impl Runtime {
             )
         })
     }
-}
-
-/// Whether both are memory of the same device; which processors are near it does not matter.
-fn same_memory(a: &Placement, b: &Placement) -> bool {
-    a.memory_kind == b.memory_kind && a.device == b.device
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ macro_rules! surfaces {
         #[allow(unused_parens, clippy::needless_question_mark)]
         $vis fn $name(&self $(, $y: &Self)* $($(, $p: $P)+)?) -> $crate::tier::Result<($($crate::surfaces!(@self $R)),+)> {
             let others: &[&Self] = &[$($y),*];
-            $crate::surfaces!(@recorded_results [$($R),+] self, others, {
+            $crate::surfaces!(@recorded_results $name [$($R),+] self, others, {
                 let $x = $crate::tier::Recorded::var(self);
                 $(let $y = $crate::tier::Recorded::var($y);)*
                 $body
@@ -115,11 +115,11 @@ macro_rules! surfaces {
     };
 
     // One result is not put into a list to be taken out again.
-    (@recorded_results [$R:ident] $self:ident, $others:ident, $body:expr) => {
-        $crate::tier::Recorded::apply1($self, $others, || $crate::tier::IntoVars::into_var($body))
+    (@recorded_results $name:ident [$R:ident] $self:ident, $others:ident, $body:expr) => {
+        $crate::tier::Recorded::apply1($self, stringify!($name), $others, || $crate::tier::IntoVars::into_var($body))
     };
-    (@recorded_results [$($R:ident),+] $self:ident, $others:ident, $body:expr) => {{
-        let results = $crate::tier::Recorded::apply($self, $others, || $crate::tier::IntoVars::into_vars($body))?;
+    (@recorded_results $name:ident [$($R:ident),+] $self:ident, $others:ident, $body:expr) => {{
+        let results = $crate::tier::Recorded::apply($self, stringify!($name), $others, || $crate::tier::IntoVars::into_vars($body))?;
         let mut results = results.into_iter();
         Ok(($($crate::surfaces!(@next results $R)),+))
     }};

@@ -17,17 +17,22 @@ pub trait Recorded: Clone {
     /// This tensor as the value rules compute with.
     fn var(&self) -> &Var;
 
-    /// Applies `f` where this tensor and `others` live and wraps the results.
+    /// Applies `f`, the body of method `op`, where this tensor and `others` live and wraps the results.
     ///
     /// # Errors
     /// What `f` reports in its results, and tensors that do not live together.
-    fn apply(&self, others: &[&Self], f: impl FnOnce() -> Outs<Var>) -> Result<SmallVec<[Self; 1]>>;
+    fn apply(
+        &self,
+        op: &'static str,
+        others: &[&Self],
+        f: impl FnOnce() -> Outs<Var>,
+    ) -> Result<SmallVec<[Self; 1]>>;
 
     /// As [`apply`](Self::apply), for one result.
     ///
     /// # Errors
     /// As there.
-    fn apply1(&self, others: &[&Self], f: impl FnOnce() -> Var) -> Result<Self>;
+    fn apply1(&self, op: &'static str, others: &[&Self], f: impl FnOnce() -> Var) -> Result<Self>;
 }
 
 /// A typed or dynamic tensor, which is given a backend with each call.

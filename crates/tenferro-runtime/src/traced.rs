@@ -31,11 +31,16 @@ impl Recorded for TracedTensor {
         &self.0
     }
 
-    fn apply(&self, _: &[&Self], f: impl FnOnce() -> Outs<Var>) -> Result<SmallVec<[Self; 1]>> {
+    fn apply(
+        &self,
+        _: &'static str,
+        _: &[&Self],
+        f: impl FnOnce() -> Outs<Var>,
+    ) -> Result<SmallVec<[Self; 1]>> {
         f().into_iter().map(|v| v.ok().map(|v| TracedTensor(v.clone()))).collect()
     }
 
-    fn apply1(&self, _: &[&Self], f: impl FnOnce() -> Var) -> Result<Self> {
+    fn apply1(&self, _: &'static str, _: &[&Self], f: impl FnOnce() -> Var) -> Result<Self> {
         match f() {
             Var::Failed(e) => Err(e),
             v => Ok(TracedTensor(v)),

@@ -127,6 +127,18 @@ macro_rules! mismatches {
                 }
             )*
 
+            /// The same error of the operation `op`, which another one was part of.
+            #[cold]
+            pub fn of(mut self, op: &'static str) -> Self {
+                match &mut self {
+                    $(Error::$variant(m) => m.op = op,)*
+                    Error::Unsupported(u) => u.op = op,
+                    Error::State(s) => s.op = op,
+                    Error::Backend(b) => b.op = op,
+                }
+                self
+            }
+
             /// The operation that failed.
             pub fn op(&self) -> &str {
                 match self {

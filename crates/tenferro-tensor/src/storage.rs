@@ -65,6 +65,15 @@ impl Placement {
     }
 }
 
+impl Placement {
+    /// Whether both are memory of the same device. Which processors are near it does not matter, nor whether
+    /// host memory is locked.
+    pub fn same_memory(&self, o: &Placement) -> bool {
+        let host = |p: &Placement| matches!(p.memory_kind, MemoryKind::UnpinnedHost | MemoryKind::PinnedHost);
+        (self.memory_kind == o.memory_kind || host(self) && host(o)) && self.device == o.device
+    }
+}
+
 impl Default for Placement {
     fn default() -> Self {
         Placement::host()

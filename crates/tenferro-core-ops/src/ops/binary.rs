@@ -6,7 +6,7 @@ use crate::{
     aval::Aval,
     dim::{Extent, Fresh},
     op::{Arg, Outs, Primitive, Saves, Tangent},
-    var::{Var, alike, apply1},
+    var::{Var, alike, apply_long, apply1},
 };
 use smallvec::smallvec;
 use tenferro_tensor::{DType, Result};
@@ -38,6 +38,7 @@ macro_rules! binary_rows {
 trait Rule {
     const DTYPES: &'static [DType];
     const SAVES: Saves;
+    const COMMUTES: bool = false;
     /// Tangent from x, y, the output z and the two input tangents.
     fn jvp(x: &Var, y: &Var, z: &Var, s: Tangent, t: Tangent) -> Tangent;
     /// For an operation that is linear in one or both inputs.
@@ -59,6 +60,7 @@ macro_rules! define {
         impl Primitive for $T {
             const NAME: &'static str = stringify!($m);
             const ELEMENTWISE: bool = true;
+            const COMMUTES: bool = <Self as Rule>::COMMUTES;
             fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
                 expect(Self::NAME, x, 2, <Self as Rule>::DTYPES)?;
                 expect_same(Self::NAME, x)?;
@@ -84,6 +86,7 @@ binary_rows!(define);
 
 impl Rule for Add {
     const DTYPES: &'static [DType] = NUMBERS;
+    const COMMUTES: bool = true;
     const SAVES: Saves = Saves::NONE;
     fn jvp(_: &Var, _: &Var, _: &Var, s: Tangent, t: Tangent) -> Tangent {
         sum(s, t)
@@ -115,6 +118,7 @@ impl Rule for Sub {
 
 impl Rule for Mul {
     const DTYPES: &'static [DType] = NUMBERS;
+    const COMMUTES: bool = true;
     const SAVES: Saves = Saves::INPUTS;
     fn jvp(x: &Var, y: &Var, _: &Var, s: Tangent, t: Tangent) -> Tangent {
         sum(s.map(|s| &s * y), t.map(|t| x * &t))
@@ -197,7 +201,7 @@ fn binary<P: Primitive + Rule>(op: &P, a: &Var, b: &Var) -> Var {
     }
     let defined = |v: &Var| P::DTYPES.contains(&v.dtype());
     if a.same_aval(b) && defined(a) {
-        return apply1(op, &[a, b]);
+        return apply_long(op, &[a, b]);
     }
     let aligned = crate::surface::align(P::NAME, a, b).map(|(a, b)| {
         // Quotients and powers of integers are those of the real numbers.

@@ -39,8 +39,9 @@ impl Primitive for Compare {
     const ELEMENTWISE: bool = true;
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
         let equality = matches!(self.relation, Relation::Equal | Relation::NotEqual);
-        expect(Self::NAME, x, 2, if equality { ALL } else { ORDERED })?;
-        expect_same(Self::NAME, x)?;
+        let name = self.relation.name();
+        expect(name, x, 2, if equality { ALL } else { ORDERED })?;
+        expect_same(name, x)?;
         Ok(smallvec![x[0].with_dtype(DType::Bool)])
     }
     fn jvp(&self, _: &[Var], _: &[Var], _: &[Tangent]) -> Outs<Tangent> {
@@ -53,6 +54,14 @@ impl Primitive for Compare {
 
 macro_rules! relations {
     ($($(#[$doc:meta])* $m:ident $relation:ident;)*) => {
+        impl Relation {
+            fn name(self) -> &'static str {
+                match self {
+                    $(Relation::$relation => stringify!($m),)*
+                }
+            }
+        }
+
         impl Var { $(
             $(#[$doc])*
             ///

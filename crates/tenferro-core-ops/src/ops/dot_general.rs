@@ -203,16 +203,19 @@ impl Var {
             ..DotGeneral::default()
         };
         if ra == 2 && rb == 2 {
-            return self.dot_general(o, &product(Axes::new()));
+            return self.dot_general(o, &product(Axes::new())).of("matmul");
         }
         match crate::surface::align_batch("matmul", self, o) {
-            Ok((a, b)) => a.dot_general(&b, &product((2..a.rank()).collect())),
+            Ok((a, b)) => a.dot_general(&b, &product((2..a.rank()).collect())).of("matmul"),
             Err(e) => Var::Failed(e),
         }
     }
 
     /// Sum of products over the last `n` axes of `self` and the first `n` of `o`, in order.
     pub fn tensordot(&self, o: &Var, n: usize) -> Var {
+        if let Some(v) = [self, o].into_iter().find(|v| v.ok().is_err()) {
+            return v.clone();
+        }
         if n > self.rank() || n > o.rank() {
             let (a, b) = (self.rank(), o.rank());
             return Var::Failed(Error::axis(
@@ -233,6 +236,9 @@ impl Var {
             rhs_contract: other_axes.into(),
             ..DotGeneral::default()
         };
-        self.dot_general(o, &op)
+        match [self, o].into_iter().find(|v| v.ok().is_err()) {
+            Some(failed) => failed.clone(),
+            None => self.dot_general(o, &op).of("tensordot"),
+        }
     }
 }

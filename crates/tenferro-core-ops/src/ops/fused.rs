@@ -45,42 +45,42 @@ pub struct Fused {
     /// The steps whose results are outputs.
     pub outputs: SmallVec<[u32; 2]>,
     /// What a backend made of the chain at its first run.
-    prepared: Prepared,
+    translated: Translated,
 }
 
 impl Fused {
     /// A chain of `steps` on `inputs` operands.
     pub fn new(inputs: usize, steps: Arc<[Step]>, outputs: SmallVec<[u32; 2]>) -> Self {
-        Fused { inputs, steps, outputs, prepared: Prepared::default() }
+        Fused { inputs, steps, outputs, translated: Translated::default() }
     }
 
     /// The place for what a backend makes of this chain.
-    pub fn prepared(&self) -> &Prepared {
-        &self.prepared
+    pub fn translated(&self) -> &Translated {
+        &self.translated
     }
 }
 
 /// A place for what a backend made of an operation, which has no part in its identity.
 #[derive(Clone, Default)]
-pub struct Prepared(OnceLock<Arc<dyn Any + Send + Sync>>);
+pub struct Translated(OnceLock<Arc<dyn Any + Send + Sync>>);
 
-impl Prepared {
+impl Translated {
     /// What is here, or `make()`, if that is a `T`.
     pub fn get_or_init<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.0.get_or_init(|| Arc::new(make())).downcast_ref()
     }
 }
 
-impl PartialEq for Prepared {
-    fn eq(&self, _: &Prepared) -> bool {
+impl PartialEq for Translated {
+    fn eq(&self, _: &Translated) -> bool {
         true
     }
 }
-impl Eq for Prepared {}
-impl Hash for Prepared {
+impl Eq for Translated {}
+impl Hash for Translated {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
-impl Debug for Prepared {
+impl Debug for Translated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("_")
     }

@@ -245,7 +245,7 @@ impl Primitive for Slice {
     fn view(&self, x: &Layout) -> Option<Layout> {
         let (starts, limits) = self.bounds.split_at_checked(self.steps.len())?;
         let mut steps: SmallVec<[isize; 6]> = SmallVec::new();
-        self.steps.iter().for_each(|&s| steps.push(s as isize));
+        self.steps.iter().for_each(|&s| steps.push(isize::try_from(s).unwrap_or(isize::MAX)));
         x.slice(Self::NAME, &literals(starts)?, &literals(limits)?, &steps).ok()
     }
     fn dims(&self) -> &[Dim] {
@@ -413,6 +413,9 @@ impl Var {
 
     /// Repeated along new axes at the end, which are those of `y` after the axes of `self`.
     pub fn batch_like(&self, y: &Var) -> Var {
+        if let Some(v) = [self, y].into_iter().find(|v| v.ok().is_err()) {
+            return v.clone();
+        }
         let (shape, axes) = (y.shape(), (0..self.rank()).collect::<Axes>());
         let own = self.shape();
         if shape.len() < own.len() {

@@ -27,7 +27,7 @@ pub use copy::Copy;
 pub use diagonal::{EmbedDiag, ExtractDiag};
 pub use dot_general::DotGeneral;
 pub use dynamic_slice::{DynamicSlice, DynamicUpdateSlice};
-pub use fused::{Fused, Prepared, Step};
+pub use fused::{Fused, Step, Translated};
 pub use gather::{Gather, IndexAdd, IndexSelect, ScatterAdd};
 pub use iota::Iota;
 pub use layout::{BroadcastInDim, Reshape, Reverse, Slice, Transpose};

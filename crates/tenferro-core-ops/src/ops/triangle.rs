@@ -23,9 +23,10 @@ pub struct Triangle {
 impl Primitive for Triangle {
     const NAME: &'static str = "triangle";
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
-        expect(Self::NAME, x, 1, NUMBERS)?;
+        let name = if self.lower { "tril" } else { "triu" };
+        expect(name, x, 1, NUMBERS)?;
         if x[0].rank() < 2 {
-            return Err(Error::shape(Self::NAME, "rank", x[0].rank(), "at least 2"));
+            return Err(Error::shape(name, "rank", x[0].rank(), "at least 2"));
         }
         Ok(smallvec![x[0].clone()])
     }

@@ -38,7 +38,7 @@ const IN_PLACE: usize = 1 << 18;
 /// The operand whose buffer the one output of an elementwise kernel may take, and that buffer.
 pub(super) fn in_place(x: &mut [Operand<'_>], y: &[Aval], out: &Out<'_>) -> Option<(usize, UninitTensor)> {
     let ([y], Out::New) = (y, out) else { return None };
-    if y.shape.iter().product::<usize>() * y.dtype.size() < IN_PLACE {
+    if y.len() * y.dtype.size() < IN_PLACE {
         return None;
     }
     let fits =

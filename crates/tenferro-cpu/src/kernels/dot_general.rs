@@ -14,7 +14,7 @@ use crate::{
 };
 use smallvec::SmallVec;
 use tenferro_core_ops::{
-    Aval, Coming, KernelFn, Kernels, Number, Op, Operand, Out, Outs, Prepared, Shortcuts,
+    Aval, Coming, KernelFn, Kernels, Number, Op, Operand, Out, Outs, Prepared, Shortcuts, elements,
     ops::{Axes, DotGeneral, NUMBERS},
 };
 use tenferro_tensor::{Result, Scalar, Tensor, TensorRef, dispatch_number};
@@ -69,9 +69,14 @@ provide! { faer: f32 f64 tenferro_tensor::C32 tenferro_tensor::C64 }
 #[cfg(not(feature = "cpu-faer"))]
 provide! { naive: f32 f64 tenferro_tensor::C32 tenferro_tensor::C64 }
 
+/// The number of positions along several axes.
+fn extent(axes: &[usize], shape: &[usize]) -> usize {
+    axes.iter().fold(1, |n, &a| n.wrapping_mul(shape[a]))
+}
+
 /// Several axes as one: the number of its positions and its stride, if there is one.
 fn fold(axes: &[usize], shape: &[usize], strides: &[isize]) -> (usize, Option<isize>) {
-    let n = axes.iter().map(|&a| shape[a]).product();
+    let n = extent(axes, shape);
     let mut one: Option<(usize, isize)> = None;
     for &a in axes.iter().filter(|&&a| shape[a] != 1) {
         one = match one {
@@ -112,7 +117,7 @@ impl<'a> Side<'a> {
         let copy = tenferro_core_ops::contiguous(cpu, (&read.view().transpose_view(&order)?).into())?;
         let (m, n) = (rows.len(), cols.len());
         let strides = super::copy::compact(copy.shape());
-        let col = copy.shape()[..m].iter().product::<usize>() as isize;
+        let col = elements(&copy.shape()[..m]) as isize;
         let (row, batch) = (1, strides[m + n..].into());
         Ok(Side { read, copy: Some(copy), row, col, batch })
     }
@@ -143,7 +148,7 @@ impl<T: Gemm> Job<'_, T> {
     /// # Safety
     /// As for [`Gemm::gemm`], for every index of the batch.
     unsafe fn run(&self, cpu: &CpuBackend) {
-        let count: usize = self.batch.iter().product();
+        let count = elements(self.batch);
         let (m, n, k) = self.extents;
         let one = m.saturating_mul(n).saturating_mul(k.max(1));
         let shared = Shared::new(self);
@@ -264,8 +269,7 @@ fn dot_general<T: Gemm>(
         };
     }
     let (fa, fb) = (op.lhs_free(a.rank()), op.rhs_free(b.rank()));
-    let extent = |axes: &[usize], x: &TensorRef<'_>| axes.iter().map(|&i| x.shape()[i]).product::<usize>();
-    let extents = (extent(&fa, &a), extent(&fb, &b), extent(&op.lhs_contract, &a));
+    let extents = (extent(&fa, a.shape()), extent(&fb, b.shape()), extent(&op.lhs_contract, a.shape()));
     let batch: SmallVec<[usize; 6]> = op.lhs_batch.iter().map(|&i| a.shape()[i]).collect();
     let lhs = Side::new(cpu, a, &fa, &op.lhs_contract, &op.lhs_batch)?;
     let rhs = Side::new(cpu, b, &op.rhs_contract, &fb, &op.rhs_batch)?;

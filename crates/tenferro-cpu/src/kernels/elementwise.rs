@@ -72,7 +72,10 @@ pub(crate) fn kernel<P: Tiled>(
 }
 
 /// [`kernel`] for whole operands that are alike.
-fn alike<P: Tiled>(op: &dyn Op, cpu: &dyn Any, x: &[&Tensor]) -> Option<Result<Tensor>> {
+///
+/// # Safety
+/// As for [`Alike`].
+unsafe fn alike<P: Tiled>(op: &dyn Op, cpu: &dyn Any, x: &[&Tensor]) -> Option<Result<Tensor>> {
     let (op, cpu) = (op.as_any().downcast_ref::<P>()?, cpu.downcast_ref::<CpuBackend>()?);
     if x.len() != P::ALIKE || cpu.checks_nan() {
         return None;
@@ -104,7 +107,7 @@ fn alike<P: Tiled>(op: &dyn Op, cpu: &dyn Any, x: &[&Tensor]) -> Option<Result<T
 
 /// [`kernel`] for few elements of compact operands.
 fn prepare<P: Tiled>(op: &dyn Op, x: &[Coming<'_>], y: &Aval) -> Option<Prepared> {
-    let n: usize = y.shape.iter().product();
+    let n = y.len();
     if n > super::SMALL || x.iter().any(|x| x.strides.is_some()) {
         return None;
     }
@@ -124,6 +127,7 @@ macro_rules! tiled {
                 let shortcuts = Shortcuts {
                     alike: like.then_some(alike::<ops::$T> as Alike),
                     prepare: Some(prepare::<ops::$T>),
+                    fuses: true,
                 };
                 table.on_with::<CpuBackend, ops::$T>(<ops::$T as Tiled>::DTYPES, kernel, shortcuts);
             )*

@@ -61,7 +61,7 @@ fn fused(
     out: &mut Out<'_>,
 ) -> Result<Outs<Tensor>> {
     let dtypes: SmallVec<[DType; 8]> = x.iter().map(|x| x.dtype()).collect();
-    let kept = op.prepared().get_or_init(|| Chain::new(op, &dtypes));
+    let kept = op.translated().get_or_init(|| Chain::new(op, &dtypes));
     let made;
     let chain = match kept {
         Some(Ok(chain)) if chain.operands == dtypes => chain,
@@ -118,7 +118,7 @@ const SCRATCH: usize = 8192;
 /// [`fused`] for few elements of compact operands and one result.
 fn prepare(op: &dyn Op, x: &[Coming<'_>], y: &Aval) -> Option<Prepared> {
     let op: &Fused = op.as_any().downcast_ref()?;
-    let n: usize = y.shape.iter().product();
+    let n = y.len();
     let (true, [output]) = (n <= super::SMALL, &op.outputs[..]) else { return None };
     let dtypes: SmallVec<[DType; 8]> = x.iter().map(|x| x.aval.dtype).collect();
     let chain = Chain::new(op, &dtypes).ok()?;

@@ -8,7 +8,7 @@ use super::{
 use crate::{CpuBackend, loops};
 use smallvec::SmallVec;
 use tenferro_core_ops::{
-    Aval, Kernels, Number, Operand, Out, Outs,
+    Aval, Kernels, Number, Operand, Out, Outs, elements,
     ops::{ALL, Gather, IndexAdd, IndexSelect, NUMBERS, ScatterAdd},
 };
 use tenferro_tensor::{Error, Result, Tensor, TensorRef, dispatch, dispatch_number};
@@ -71,7 +71,7 @@ fn index_select(
 /// Calls `f` with the position in the index tensor's column-major order and the offsets, without the axis,
 /// under both strides.
 fn walk(shape: &[usize], axis: usize, a: &Strides, b: &Strides, mut f: impl FnMut(usize, isize, isize)) {
-    let n: usize = shape.iter().product();
+    let n = elements(shape);
     let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, shape.len());
     for k in 0..n {
         let offset = |s: &Strides, skip: bool| -> isize {

@@ -16,12 +16,16 @@ pub(super) fn list(table: &mut dyn Kernels) {
 
 fn iota<T: Scalar>(op: &Iota, cpu: &CpuBackend, y: &[Aval], out: &mut Out<'_>) -> Result<Outs<Tensor>> {
     let shape = &y[0].shape;
-    let line: Vec<T> = (0..shape[op.axis]).map(|k| T::from_f64(k as f64)).collect();
     let mut repeat = super::copy::Strides::from_elem(0, shape.len());
     repeat[op.axis] = 1;
     // SAFETY: the copy writes every element.
     unsafe {
         with_outputs(y, out, |to| {
+            if shape.contains(&0) {
+                return Ok(());
+            }
+            // No longer than the output, for which there was memory.
+            let line: Vec<T> = (0..shape[op.axis]).map(|k| T::from_f64(k as f64)).collect();
             let ys = super::copy::strides_to(&to[0], shape);
             // SAFETY: the line has as many elements as the axis and is repeated along the others.
             loops::copy::copy(

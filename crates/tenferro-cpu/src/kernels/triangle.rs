@@ -8,7 +8,7 @@ use crate::{CpuBackend, loops};
 use smallvec::SmallVec;
 use std::ops::Range;
 use tenferro_core_ops::{
-    Aval, Coming, Kernels, Op, Operand, Out, Outs, Prepared, Shortcuts,
+    Aval, Coming, Kernels, Op, Operand, Out, Outs, Prepared, Shortcuts, elements,
     ops::{NUMBERS, Triangle},
 };
 use tenferro_tensor::{Result, Tensor};
@@ -32,7 +32,7 @@ fn triangle(
         with_outputs(y, out, |to| {
             let from = x.host_byte_ptr()?;
             if x.is_contiguous() && to[0].strides().is_none() {
-                let columns: usize = shape[1..].iter().product();
+                let columns = elements(&shape[1..]);
                 let pointers = loops::Shared::new((from, to[0].ptr()));
                 cpu.parallel(2 * size * shape[0] * columns, |par| {
                     par.for_each_chunk(columns, 1, |range| {
@@ -114,7 +114,7 @@ unsafe fn dense(
 /// [`triangle`] for few elements of a compact operand.
 fn prepare(op: &dyn Op, x: &[Coming<'_>], y: &Aval) -> Option<Prepared> {
     let op: Triangle = op.as_any().downcast_ref::<Triangle>()?.clone();
-    let (n, size) = (y.shape.iter().product::<usize>(), y.dtype.size());
+    let (n, size) = (y.len(), y.dtype.size());
     let ([rows, columns, ..], true, None) = (&y.shape[..], n <= super::SMALL, x[0].strides) else {
         return None;
     };

@@ -6,6 +6,7 @@
 use std::ptr::{copy_nonoverlapping, read_unaligned, write_unaligned};
 
 use smallvec::SmallVec;
+use tenferro_core_ops::elements;
 
 use super::plan::{LoopPlan, is_compact};
 use super::transpose::{fence, prefetch, transpose};
@@ -32,7 +33,7 @@ pub(crate) unsafe fn copy(
     (dst, dst_strides): (*mut u8, &[isize]),
 ) {
     if is_compact(shape, src_strides) && is_compact(shape, dst_strides) {
-        let bytes = shape.iter().product::<usize>() * size;
+        let bytes = elements(shape) * size;
         // SAFETY: both are one dense range of that many bytes.
         return unsafe { copy_dense(threads, src, dst, bytes) };
     }

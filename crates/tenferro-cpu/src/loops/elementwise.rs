@@ -11,6 +11,7 @@
 use std::mem::MaybeUninit;
 
 use smallvec::SmallVec;
+use tenferro_core_ops::elements;
 
 use super::Shared;
 use super::copy::{copy_tile, gather_listed, scatter_listed};
@@ -94,7 +95,7 @@ pub(crate) unsafe fn map(
         in_place |= input.ptr == output.ptr;
     }
     if dense {
-        let n = shape.iter().product::<usize>();
+        let n = elements(shape);
         if n * (bytes + cost) < crate::threads::PARALLEL_WORK {
             let x = &mut x[..inputs.len()];
             // SAFETY: all operands are dense, of n elements; the output is apart from the inputs or one of
@@ -382,7 +383,7 @@ pub(crate) struct Scratch<const N: usize>([u8; N]);
 fn plan(shape: &[usize], inputs: &[Input], outputs: &[Output]) -> LoopPlan {
     let strides = || outputs.iter().map(|y| y.strides).chain(inputs.iter().map(|x| x.strides));
     if strides().all(|s| s.is_none_or(|s| is_compact(shape, s))) {
-        return LoopPlan::one_axis(outputs.len() + inputs.len(), shape.iter().product(), 1);
+        return LoopPlan::one_axis(outputs.len() + inputs.len(), elements(shape), 1);
     }
     let compact: SmallVec<[isize; 8]> = shape
         .iter()

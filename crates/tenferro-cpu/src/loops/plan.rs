@@ -13,6 +13,7 @@
 use std::ops::Range;
 
 use smallvec::SmallVec;
+use tenferro_core_ops::elements;
 
 /// One value per operand; inline for all but large fused groups.
 pub(crate) type PerOperand<T> = SmallVec<[T; 8]>;
@@ -61,7 +62,7 @@ impl LoopPlan {
         let count = operands.len();
         debug_assert!(count > 0 && operands.iter().all(|s| s.len() == shape.len()));
         if operands.iter().all(|s| is_compact(shape, s)) {
-            return LoopPlan::one_axis(count, shape.iter().product(), 1);
+            return LoopPlan::one_axis(count, elements(shape), 1);
         }
         let mut plan = LoopPlan {
             operands: count,
@@ -154,7 +155,7 @@ impl LoopPlan {
 
     /// The number of elements visited.
     pub(crate) fn len(&self) -> usize {
-        self.extents.iter().product()
+        elements(&self.extents)
     }
 
     /// Extents, innermost axis first.

@@ -13,7 +13,7 @@ use tenferro_core_ops::{
     ops::{Fused, Step},
     reachable,
 };
-use tenferro_tensor::{DType, Error, Placement, Result, Tensor, Value};
+use tenferro_tensor::{DType, Error, Result, Tensor, Value};
 
 /// How deep a decomposition may use operations that have none but a decomposition themselves.
 const DEEPEST: usize = 64;
@@ -121,7 +121,7 @@ fn fold(mut g: Graph, backend: &dyn Backend, env: &mut Env) -> Result<Graph> {
         let source = match &node.source {
             Source::Input => continue,
             Source::Constant(v, identity) => {
-                if v.iter().all(|v| is_placed(v.owner(), backend.placement())) {
+                if v.iter().all(|v| v.placement().same_memory(backend.placement())) {
                     continue;
                 }
                 let here = v.iter().map(|v| moved_to(v, backend)).collect::<Result<_>>()?;
@@ -171,15 +171,9 @@ fn with_values(op: &Arc<dyn Op>, env: &Env) -> Option<Arc<dyn Op>> {
     Some(op.with_dims(&dims?))
 }
 
-/// Whether a tensor can be given to a backend at `placement`.
-pub(super) fn is_placed(t: &Tensor, placement: &Placement) -> bool {
-    let here = t.placement();
-    here.memory_kind == placement.memory_kind && here.device == placement.device
-}
-
 /// A constant of the host, copied to the backend once; other memories are an error when the call runs.
 fn moved_to(v: &Value, backend: &dyn Backend) -> Result<Value> {
-    if is_placed(v.owner(), backend.placement()) || !v.owner().is_host() {
+    if v.placement().same_memory(backend.placement()) || !v.owner().is_host() {
         return Ok(v.clone());
     }
     Ok(Value::new(backend.upload(v.owner())?).with_layout(v.layout()))
@@ -197,6 +191,9 @@ impl Probe<'_> {
         let dtypes: SmallVec<[DType; 4]> = x.iter().map(|&r| g.aval(r).dtype).collect();
         if op.as_any().is::<Fused>() {
             return self.runs(op, &dtypes);
+        }
+        if !self.backend.kernel(op, dtypes[0]).is_some_and(|k| k.shortcuts().fuses) {
+            return false;
         }
         let mut h = Digest::default();
         op.digest(&mut h);
@@ -226,6 +223,7 @@ impl Probe<'_> {
         let Ok(y) = op.infer_now(&refs) else { return false };
         let mut x: SmallVec<[Operand<'_>; 4]> =
             dtypes.iter().map(|d| Operand::Read((&self.empty[d]).into())).collect();
-        self.backend.run(&kernel, op, &mut x, &y, &mut Out::New).is_ok()
+        // SAFETY: `y` is what the shape rule gave for these operands.
+        unsafe { self.backend.run(&kernel, op, &mut x, &y, &mut Out::New) }.is_ok()
     }
 }

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 use tenferro_core_ops::{
-    Atom, Aval, Call, Digest, Dim, Op, Outs, Source as Traced, Var, aval_of, hash_value, ops,
+    Atom, Aval, Call, Digest, Dim, Op, Outs, Source as Traced, Var, aval_of, hash_value,
 };
 use tenferro_tensor::{Error, Result, Value};
 
@@ -81,7 +81,7 @@ impl Builder {
         let mut h = Digest::default();
         op.digest(&mut h);
         let mut ordered = x.clone();
-        if op.as_any().is::<ops::Add>() || op.as_any().is::<ops::Mul>() {
+        if op.commutes() {
             ordered.sort();
         }
         for r in &ordered {

@@ -53,6 +53,7 @@ use tenferro_tensor::{Error, Result, Tensor};
 ///     assert_eq!(program.run(&mut cpu, &[&x])?[0].item::<f64>()?, 4.0 * n as f64);
 /// }
 /// # Ok::<(), tenferro_tensor::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Program(Arc<Inner>);
 

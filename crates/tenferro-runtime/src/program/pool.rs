@@ -1,8 +1,7 @@
 //! What a program keeps between runs: its bound form per backend, and states that no run is using.
 //!
-//! A backend is told apart by its type, its identity and its placement. That is sound whatever happens to the
-//! handle: the type decides which kernels can be called, the placement where constants are. A handle that takes
-//! the identity of one that is gone runs the kernels bound for that one.
+//! A backend is told apart by its type, which decides which kernels can be called, its identity, which changes
+//! with its kernels, and its placement, where the constants are.
 
 use super::{
     bind::bind,

@@ -12,15 +12,12 @@
 //! Invariant: between runs all slots are empty but those of prepared calls, and every place, aval and parameter
 //! is that of the last run.
 
-use super::{
-    bind::is_placed,
-    lower::{Arg, Instruction, Lowered, Step},
-};
+use super::lower::{Arg, Instruction, Lowered, Step};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use tenferro_core_ops::{
     Atom, Aval, Backend, Coming, Dim, Env, Extents, Op, Operand, Out, Outs, Prepared, ShapeOf, aval_of,
-    contiguous,
+    contiguous, elements,
 };
 use tenferro_tensor::{Error, Layout, Result, Tensor, TensorRef, UninitTensor};
 
@@ -273,7 +270,7 @@ impl State {
                 .map_err(|e| named(e, program, i))?;
             self.inferred[k].op = Some(i.op.with_dims(&dims));
         }
-        let large = |a: &Aval| a.shape.iter().product::<usize>() * a.dtype.size() >= TAKEN;
+        let large = |a: &Aval| a.len() * a.dtype.size() >= TAKEN;
         self.inferred[k].takes = i.x.iter().any(|a| a.last && large(&self.avals[a.value as usize]));
         let op = self.inferred[k].op.as_ref().unwrap_or(&i.op);
         let x: SmallVec<[&Aval; 4]> = i.x.iter().map(|a| &self.avals[a.value as usize]).collect();
@@ -325,7 +322,7 @@ impl State {
         let whole = layout.offset() == 0
             && layout.is_col_major_contiguous()
             && (root == v || of.layout.is_none() || of.whole)
-            && layout.len() == shape.iter().product::<usize>();
+            && layout.len() == elements(shape);
         Ok(Place { root, layout: Some(Box::new(layout)), whole })
     }
 
@@ -384,7 +381,11 @@ impl State {
         } else {
             &inferred.bounds
         };
-        let run = |operands: &mut [Operand<'_>]| backend.run(kernel, &**op, operands, y, &mut Out::New);
+        let run = |operands: &mut [Operand<'_>]| {
+            // SAFETY: `y` is what the shape rule gave for these operands, now or in an earlier run where they
+            // had the same dtypes and extents.
+            unsafe { backend.run(kernel, &**op, operands, y, &mut Out::New) }
+        };
         let read = |a: &Arg| self.read(program, x, a.value).map(Operand::Read);
         match &i.x[..] {
             [a] if own.is_empty() => run(&mut [read(a)?]),
@@ -476,7 +477,7 @@ fn check_inputs(program: &Lowered, backend: &dyn Backend, x: &[&Tensor]) -> Resu
                 format_args!("{} ({a})", a.rank()),
             ));
         }
-        if !is_placed(t, backend.placement()) {
+        if !t.placement().same_memory(backend.placement()) {
             return Err(Error::placement("run", format!("input {k}"), t.placement(), backend.placement()));
         }
     }

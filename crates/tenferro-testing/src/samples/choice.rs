@@ -51,7 +51,7 @@ macro_rules! relation {
 macro_rules! ordering {
     ($name:ident, $reference:expr) => {
         relation!($name, ORDERED, $reference, 0;
-            .error_of("compare", (), vec![any(C64_, &[2], 1), any(C64_, &[2], 2)],
+            .error((), vec![any(C64_, &[2], 1), any(C64_, &[2], 2)],
                 &["c64", "f32 | f64 | i32 | i64 | bool"]))
     };
 }

@@ -236,7 +236,7 @@ fn tensordots() -> Vec<OpInfo> {
             .sample((vec![], vec![]), vec![any(d, &[], 5), any(d, &[0], 6)])
     })
     .symbolic((vec![0], vec![0]), &[&["n", "m"], &["n", "k"]])
-    .error_of("dot_general", (vec![0], vec![]), vec![any(F64, &[2], 1), any(F64, &[2], 2)], &["1 and 0"])
+    .error_of("tensordot", (vec![0], vec![]), vec![any(F64, &[2], 1), any(F64, &[2], 2)], &["1 and 0"])
     .done();
     vec![last, chosen]
 }

@@ -177,6 +177,7 @@ fn broadcasts() -> Vec<OpInfo> {
             Array::from_fn(x[0].dtype, &shape, |i| x[0].at(&i[..own]))
         },
     )
+    .surface(surface!((); batch_like(1)))
     .each([F64, C64_, I32], |o, d| {
         o.sample((), vec![any(d, &[3, 2], 1), any(d, &[3, 2, 4], 2)])
             .sample((), vec![any(d, &[], 3), any(d, &[2], 4)])
@@ -425,8 +426,8 @@ fn triangles() -> Vec<OpInfo> {
             .symbolic(0, &[&["n", "m"]])
             .symbolic(-1, &[&["n", "m", "k"]])
             .skip("rank_0", "a matrix is needed")
-            .error_of("triangle", 0, vec![any(F64, &[2], 1)], &["1", "at least 2"])
-            .error_of("triangle", 0, vec![any(Bool, &[2, 2], 1)], &["bool"])
+            .error(0, vec![any(F64, &[2], 1)], &["1", "at least 2"])
+            .error(0, vec![any(Bool, &[2, 2], 1)], &["bool"])
             .done()
         })
         .into()

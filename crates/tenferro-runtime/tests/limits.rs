@@ -1,0 +1,144 @@
+//! Calls at the limits of shapes, parameters, memory and kernels.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tenferro_core_ops::{Out, ops};
+use tenferro_cpu::CpuBackend;
+use tenferro_runtime::{
+    EagerRuntime, Error, GraphCompiler, Tensor, TensorExt, TracedTensor, execute, prelude::*,
+};
+use tenferro_tensor::{DType, MemoryKind, Placement, StorageBuffer};
+
+fn cpu() -> CpuBackend {
+    CpuBackend::with_threads(1)
+}
+
+fn f64s(shape: &[usize], data: &[f64]) -> Tensor {
+    Tensor::from_vec_col_major(shape, data.to_vec()).unwrap()
+}
+
+#[test]
+fn a_step_beyond_every_extent_takes_the_first_element() {
+    let x = f64s(&[3], &[1.0, 2.0, 3.0]);
+    for step in [3, usize::MAX / 2, usize::MAX - 1, usize::MAX] {
+        let y = TensorOps::slice(&x, &[0], &[3], &[step], &mut cpu()).unwrap();
+        assert_eq!(y.as_slice::<f64>().unwrap(), [1.0], "{step}");
+    }
+}
+
+#[test]
+fn positions_without_end_are_an_error() {
+    for shape in [&[usize::MAX][..], &[1 << 40], &[1 << 40, 1 << 40]] {
+        let e = <Tensor as TensorExt>::iota(DType::F64, shape, 0, &mut cpu()).unwrap_err();
+        assert!(matches!(e, Error::Overflow(_) | Error::Memory(_)), "{shape:?}: {e}");
+    }
+    let none = <Tensor as TensorExt>::iota(DType::F64, &[1 << 40, 0], 0, &mut cpu()).unwrap();
+    assert_eq!(none.shape(), [1 << 40, 0]);
+}
+
+#[test]
+fn empty_tensors_of_huge_extents_work() {
+    let shape = [1 << 40, 1 << 40, 0];
+    let x = Tensor::zeros(DType::F64, shape).unwrap();
+    let mut cpu = cpu();
+    for y in [
+        x.add(&x, &mut cpu),
+        x.exp(&mut cpu),
+        x.transpose(&[2, 0, 1], &mut cpu),
+        x.reverse(&[1], &mut cpu),
+        x.tril(0, &mut cpu),
+        x.less(&x, &mut cpu),
+        x.matmul(&x.transpose(&[1, 0, 2], &mut cpu).unwrap(), &mut cpu),
+    ] {
+        assert!(y.unwrap().is_empty());
+    }
+    let sum = x.reduce_sum(Some(&[0, 1]), &mut cpu).unwrap();
+    assert_eq!(sum.shape(), [0]);
+    let p = TracedTensor::input(DType::F64, &shape.map(Dim::Lit));
+    let y = (&(&p * &p).unwrap() + 1.0).unwrap().tril(0).unwrap();
+    let program = GraphCompiler::new().compile_with(&[&p], &[&y]).unwrap();
+    assert_eq!(program.run(&mut cpu, &[&x]).unwrap()[0].shape(), shape);
+}
+
+#[test]
+fn integers_are_accumulated_with_integer_factors_only() {
+    let x = Tensor::from_vec_col_major([2, 2], vec![1_i64, 2, 3, 4]).unwrap();
+    let mut y = Tensor::from_vec_col_major([2, 2], vec![1_i64; 4]).unwrap();
+    let dot =
+        ops::DotGeneral { lhs_contract: [1][..].into(), rhs_contract: [0][..].into(), ..Default::default() };
+    let mut run = |alpha, beta| {
+        let out = Out::Accumulate { alpha, beta, view: y.as_view_mut().unwrap() };
+        let result = execute(&dot, &[(&x).into(), (&x).into()], out, &mut cpu()).map(drop);
+        (result, y.as_slice::<i64>().unwrap().to_vec())
+    };
+    let (result, untouched) = run(0.5, 1.0);
+    assert!(matches!(result, Err(Error::Argument(m)) if m.op == "dot_general" && m.got == "0.5"));
+    assert_eq!(untouched, [1; 4]);
+    assert_eq!(run(2.0, -1.0).1, [13, 19, 29, 43]);
+}
+
+#[test]
+fn locked_host_memory_is_host_memory_on_every_tier() {
+    let placement = Placement { memory_kind: MemoryKind::PinnedHost, device: None, cpu_affinity: None };
+    let make = || {
+        let data = StorageBuffer::Host(vec![1.0, 2.0]);
+        Tensor::from_buffer_col_major([2], data, placement.clone()).unwrap()
+    };
+    let mut cpu = cpu();
+    let x = make();
+    assert_eq!(x.add(&x, &mut cpu).unwrap().as_slice::<f64>().unwrap(), [2.0, 4.0]);
+    let e = EagerRuntime::new(&cpu).tensor(make()).unwrap();
+    assert_eq!((&e + &e).unwrap().to_tensor().unwrap().as_slice::<f64>().unwrap(), [2.0, 4.0]);
+    let p = TracedTensor::input(DType::F64, &[Dim::Lit(2)]);
+    let program = GraphCompiler::new().compile_with(&[&p], &[&(&p + &p).unwrap()]).unwrap();
+    assert_eq!(program.run(&mut cpu, &[&x]).unwrap()[0].as_slice::<f64>().unwrap(), [2.0, 4.0]);
+}
+
+#[test]
+fn a_kernel_that_replaces_another_is_called_everywhere() {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let mut cpu = cpu();
+    let x = f64s(&[2], &[1.0, 2.0]);
+    let p = TracedTensor::input(DType::F64, &[Dim::Lit(2)]);
+    // Fused with what is around it, and prepared.
+    let y = (&(&p.exp().unwrap() * &p).unwrap() + 1.0).unwrap().reduce_sum(None).unwrap();
+    let y = (&y + &p.exp().unwrap()).unwrap();
+    let program = GraphCompiler::new().compile_with(&[&p], &[&y]).unwrap();
+    let before = program.run(&mut cpu, &[&x]).unwrap();
+    assert_eq!(CALLS.load(Ordering::Relaxed), 0);
+    cpu.replace_kernels(|table| {
+        table.on::<CpuBackend, ops::Exp>(ops::FLOATS, |_, _, x, _, _| {
+            CALLS.fetch_add(1, Ordering::Relaxed);
+            let e: Vec<f64> = x[0].read().to_tensor()?.as_slice::<f64>()?.iter().map(|v| v.exp()).collect();
+            Ok([Tensor::from_vec_col_major(x[0].shape(), e)?].into_iter().collect())
+        });
+    });
+    let after = program.run(&mut cpu, &[&x]).unwrap();
+    assert_eq!(CALLS.load(Ordering::Relaxed), 1);
+    let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-14 * a.abs());
+    assert!(close(before[0].as_slice().unwrap(), after[0].as_slice().unwrap()));
+    x.exp(&mut cpu).unwrap();
+    assert_eq!(CALLS.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn an_error_names_the_method_that_was_called() {
+    let mut cpu = cpu();
+    let (a, b) = (f64s(&[2, 3], &[0.0; 6]), f64s(&[2, 2], &[0.0; 4]));
+    let flags = Tensor::from_vec_col_major([2, 2], vec![true; 4]).unwrap();
+    let z = Tensor::zeros(DType::C64, [2, 2]).unwrap();
+    let index = Tensor::from_vec_col_major([1], vec![9_i64]).unwrap();
+    let cases = [
+        ("matmul", a.matmul(&a, &mut cpu)),
+        ("matmul", flags.matmul(&flags, &mut cpu)),
+        ("tensordot", a.tensordot(&a, 1, &mut cpu)),
+        ("tensordot", a.tensordot_axes(&b, &[0, 1], &[0], &mut cpu)),
+        ("tril", flags.tril(0, &mut cpu)),
+        ("triu", f64s(&[2], &[0.0; 2]).triu(0, &mut cpu)),
+        ("less", z.less(&z, &mut cpu)),
+        ("greater_equal", z.greater_equal(&z, &mut cpu)),
+        ("take_axis", a.take_axis(&index, 0, &mut cpu)),
+    ];
+    for (name, result) in cases {
+        assert_eq!(result.unwrap_err().op(), name);
+    }
+}
