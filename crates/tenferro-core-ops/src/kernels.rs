@@ -43,7 +43,9 @@ pub struct Coming<'a> {
 
 /// A kernel for operands of known dtypes, shapes and strides in host memory, for calls so small that finding
 /// out about the operands would take longer than computing.
-pub struct Prepared(Box<dyn Fn(&[*const u8], *mut u8) + Send + Sync>);
+pub struct Prepared(Box<Addressed>);
+
+type Addressed = dyn Fn(&[*const u8], *mut u8) + Send + Sync;
 
 impl Prepared {
     /// `f` reads operands at the addresses it is given and writes every element of the compact result.
@@ -80,10 +82,13 @@ pub struct Shortcuts {
 #[derive(Clone, Copy)]
 pub struct Kernel {
     kernel: fn(),
-    call:
-        unsafe fn(fn(), &dyn Op, &dyn Any, &mut [Operand<'_>], &[Aval], &mut Out<'_>) -> Result<Outs<Tensor>>,
+    call: Called,
     shortcuts: Shortcuts,
 }
+
+/// A call of the kernel given first.
+type Called =
+    unsafe fn(fn(), &dyn Op, &dyn Any, &mut [Operand<'_>], &[Aval], &mut Out<'_>) -> Result<Outs<Tensor>>;
 
 impl Kernel {
     fn new<B: Backend, P: Primitive>(kernel: KernelFn<B, P>) -> Kernel {

@@ -37,6 +37,8 @@ pub(super) struct Instruction {
     pub(super) symbolic: bool,
     /// Extents that only the kernel knows: output, axis, atom.
     pub(super) decides: Vec<(u32, usize, Atom)>,
+    /// It has one result, of extents known before, whose buffer is no output's.
+    pub(super) inner: bool,
     /// Values whose slots are emptied afterwards.
     pub(super) dead: SmallVec<[u32; 2]>,
     /// What an error calls it.
@@ -119,6 +121,7 @@ pub(super) fn lower(graph: Graph, env: Env, backend: &dyn Backend) -> Result<Low
             outputs: node.y.len() as u32,
             symbolic: op.is_symbolic(),
             decides: Vec::new(),
+            inner: false,
             dead: SmallVec::new(),
             node: i as u32,
         });
@@ -165,6 +168,7 @@ pub(super) fn lower(graph: Graph, env: Env, backend: &dyn Backend) -> Result<Low
             let done = [v, r].iter().all(|&v| last[v as usize] == k as u32);
             i.x[at].last = done && !i.x.iter().enumerate().any(shared);
         }
+        i.inner = i.outputs == 1 && i.decides.is_empty() && last[i.y as usize] != AT_END;
     }
     let mut at_end = Vec::new();
     for v in first_slot..values {

@@ -13,8 +13,10 @@ mod build;
 mod explain;
 mod fuse;
 mod graph;
+mod infer;
 mod lower;
 mod pool;
+mod prepared;
 mod run;
 mod simplify;
 #[cfg(test)]

@@ -6,9 +6,6 @@
 //! found another extent) an instruction whose operands or symbols changed goes through its shape rule again,
 //! which is where the guards are checked.
 //!
-//! Small calls whose result lives and dies in the program go further: the kernel is prepared for the very
-//! shapes and strides, and the result keeps its buffer from run to run.
-//!
 //! Invariant: between runs all slots are empty but those of prepared calls, and every place, aval and parameter
 //! is that of the last run.
 
@@ -16,54 +13,47 @@ use super::lower::{Arg, Instruction, Lowered, Step};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use tenferro_core_ops::{
-    Atom, Aval, Backend, Coming, Dim, Env, Extents, Op, Operand, Out, Outs, Prepared, ShapeOf, aval_of,
-    contiguous, elements,
+    Aval, Backend, Env, Extents, Op, Operand, Out, Outs, Prepared, ShapeOf, aval_of, contiguous,
 };
-use tenferro_tensor::{Error, Layout, Result, Tensor, TensorRef, UninitTensor};
+use tenferro_tensor::{Error, Layout, Result, Tensor, TensorRef};
 
 /// Where the elements of a value are.
 #[derive(PartialEq)]
-struct Place {
+pub(super) struct Place {
     /// The input, constant or slot that has them.
-    root: u32,
+    pub(super) root: u32,
     /// Under which layout, if not the tensor's own.
-    layout: Option<Box<Layout>>,
+    pub(super) layout: Option<Box<Layout>>,
     /// They are all of the tensor's, in its order, if under another shape.
-    whole: bool,
+    pub(super) whole: bool,
 }
 
 /// What a shape rule gave.
 #[derive(Default)]
-struct Inferred {
+pub(super) struct Inferred {
     /// The operation with numbers for its symbolic parameters.
-    op: Option<Arc<dyn Op>>,
+    pub(super) op: Option<Arc<dyn Op>>,
     /// The largest extents the outputs can have, where the kernel decides.
-    bounds: Outs<Aval>,
+    pub(super) bounds: Outs<Aval>,
     /// An operand that nobody reads again is large enough to be worth taking.
-    takes: bool,
+    pub(super) takes: bool,
     /// The kernel for these operands, if it is prepared. The slot of the result then stays filled.
-    prepared: Option<Prepared>,
+    pub(super) prepared: Option<Prepared>,
 }
 
-/// Most operands of a prepared kernel.
-const MOST_PREPARED: usize = 6;
-
-/// Fewest bytes of an operand that is handed over with its buffer: below, kernels make a new one.
-const TAKEN: usize = 1 << 16;
-
 pub(super) struct State {
-    program: Arc<Lowered>,
+    pub(super) program: Arc<Lowered>,
     /// Nothing is remembered yet.
-    fresh: bool,
-    env: Env,
-    avals: Vec<Aval>,
-    places: Vec<Place>,
-    inferred: Vec<Inferred>,
-    slots: Vec<Option<Tensor>>,
+    pub(super) fresh: bool,
+    pub(super) env: Env,
+    pub(super) avals: Vec<Aval>,
+    pub(super) places: Vec<Place>,
+    pub(super) inferred: Vec<Inferred>,
+    pub(super) slots: Vec<Option<Tensor>>,
     /// Slots that are not emptied.
-    stays: Vec<bool>,
+    pub(super) stays: Vec<bool>,
     /// Which values have another aval or place than in the run before.
-    changed: Vec<bool>,
+    pub(super) changed: Vec<bool>,
 }
 
 impl State {
@@ -145,187 +135,6 @@ impl State {
         }
     }
 
-    /// Prepares a kernel whose one result, like its operands, is not handed out.
-    fn prepare(&mut self, program: &Lowered, k: usize, i: &Instruction) {
-        let slot = (i.y - program.first_slot) as usize;
-        let Step::Kernel(kernel) = &i.step else { return };
-        let op = self.inferred[k].op.as_ref().unwrap_or(&i.op);
-        let inner = i.outputs == 1 && i.decides.is_empty() && !program.at_end.contains(&i.y);
-        let prepared = kernel.shortcuts().prepare.filter(|_| inner).and_then(|prepare| {
-            let coming = |a: &Arg| {
-                let place = &self.places[a.value as usize];
-                let strides = place.layout.as_ref().filter(|l| !l.is_col_major_contiguous());
-                Coming { aval: &self.avals[a.value as usize], strides: strides.map(|l| l.strides()) }
-            };
-            let x: SmallVec<[Coming<'_>; 4]> = i.x.iter().map(coming).collect();
-            let few = x.len() <= MOST_PREPARED;
-            few.then(|| prepare(&**op, &x, &self.avals[i.y as usize])).flatten()
-        });
-        self.stays[slot] = prepared.is_some();
-        self.slots[slot] = None;
-        self.inferred[k].prepared = prepared;
-    }
-
-    /// Runs the prepared kernel of an instruction; false if there is none.
-    #[inline]
-    fn run_prepared(&mut self, program: &Lowered, x: &[&Tensor], k: usize, i: &Instruction) -> Result<bool> {
-        if self.inferred[k].prepared.is_none() {
-            return Ok(false);
-        }
-        let slot = (i.y - program.first_slot) as usize;
-        // A kernel that was given the result may have kept a share of it.
-        let to = match self.slots[slot].take().map(Tensor::into_uninit) {
-            Some(Ok(buffer)) => buffer,
-            _ => {
-                let y = &self.avals[i.y as usize];
-                Tensor::uninit(y.dtype, &y.shape)?
-            }
-        };
-        self.slots[slot] = Some(self.call_prepared(program, x, k, i, to)?);
-        Ok(true)
-    }
-
-    fn call_prepared(
-        &self,
-        program: &Lowered,
-        x: &[&Tensor],
-        k: usize,
-        i: &Instruction,
-        mut to: UninitTensor,
-    ) -> Result<Tensor> {
-        let mut from = [std::ptr::null(); MOST_PREPARED];
-        for (from, a) in from.iter_mut().zip(&i.x) {
-            *from = self.read(program, x, a.value)?.host_byte_ptr()?;
-        }
-        let prepared = self.inferred[k].prepared.as_ref().expect("the caller looked");
-        // SAFETY: the operands have the avals and places that the kernel was prepared for, since any change of
-        // those prepares it again; the result has its aval, and its buffer, which is unique, is theirs alone.
-        unsafe {
-            prepared.call(&from[..i.x.len()], to.as_mut_byte_ptr());
-            Ok(to.assume_init())
-        }
-    }
-
-    /// Takes over the extents of the inputs; true if a symbol has another value.
-    fn bind_inputs(&mut self, x: &[&Tensor]) -> Result<bool> {
-        let program = self.program.clone();
-        let mut differs = false;
-        let mut by: Vec<(&Atom, usize, usize)> = Vec::new();
-        for a in &program.axes {
-            let n = x[a.input].shape()[a.axis];
-            let expected = match a.extent.as_atom() {
-                Some(atom @ Atom::Symbol(_)) => {
-                    let first = by.iter().find(|(b, ..)| *b == atom);
-                    if let Some(&(_, input, axis)) = first {
-                        let other = x[input].shape()[axis];
-                        if other != n {
-                            let what = format!("extent {} of axis {} of input {}", a.extent, a.axis, a.input);
-                            let expected =
-                                format_args!("{other}, the extent of axis {axis} of input {input}");
-                            return Err(Error::guard("run", what, n, expected));
-                        }
-                        continue;
-                    }
-                    by.push((atom, a.input, a.axis));
-                    differs |= self.env.bind(atom.clone(), n) != Some(n);
-                    continue;
-                }
-                _ => a.extent.eval(&self.env)?,
-            };
-            if n != expected {
-                let what = format!("axis {} of input {}", a.axis, a.input);
-                let expected = match a.extent {
-                    Dim::Lit(_) => format!("{expected}"),
-                    _ => format!("{expected}, the value of {}", a.extent),
-                };
-                return Err(match a.extent {
-                    Dim::Lit(_) => Error::shape("run", what, n, expected),
-                    _ => Error::guard("run", what, n, expected),
-                });
-            }
-        }
-        for (v, t) in x.iter().enumerate() {
-            let a = &mut self.avals[v];
-            self.changed[v] = self.fresh || a.shape[..] != *t.shape();
-            if self.changed[v] {
-                *a = Aval { dtype: t.dtype(), shape: Extents::from_slice(t.shape()) };
-            }
-        }
-        Ok(differs)
-    }
-
-    /// Brings what is remembered of an instruction up to date with its operands and symbols.
-    fn infer(&mut self, program: &Lowered, k: usize, i: &Instruction, env_differs: bool) -> Result<()> {
-        let results = i.y as usize..(i.y + i.outputs) as usize;
-        let stale =
-            self.fresh || (i.symbolic && env_differs) || i.x.iter().any(|a| self.changed[a.value as usize]);
-        if !stale {
-            self.changed[results].fill(false);
-            return Ok(());
-        }
-        if i.symbolic {
-            let dims: SmallVec<[Dim; 6]> = (i.op.dims().iter())
-                .map(|d| d.eval(&self.env).map(Dim::Lit))
-                .collect::<Result<_>>()
-                .map_err(|e| named(e, program, i))?;
-            self.inferred[k].op = Some(i.op.with_dims(&dims));
-        }
-        let large = |a: &Aval| a.len() * a.dtype.size() >= TAKEN;
-        self.inferred[k].takes = i.x.iter().any(|a| a.last && large(&self.avals[a.value as usize]));
-        let op = self.inferred[k].op.as_ref().unwrap_or(&i.op);
-        let x: SmallVec<[&Aval; 4]> = i.x.iter().map(|a| &self.avals[a.value as usize]).collect();
-        let y = op.infer_now(&x).map_err(|e| named(e, program, i))?;
-        drop(x);
-        if y.len() != i.outputs as usize {
-            return Err(Error::argument(
-                i.op.name(),
-                "number of outputs of the shape rule",
-                y.len(),
-                i.outputs,
-            ));
-        }
-        if !i.decides.is_empty() {
-            self.inferred[k].bounds = y;
-            return Ok(());
-        }
-        let place = matches!(i.step, Step::View).then(|| self.view(&**op, i.x[0].value, i.y)).transpose()?;
-        for (v, y) in results.zip(y) {
-            self.changed[v] = self.fresh || self.avals[v] != y;
-            self.avals[v] = y;
-        }
-        if let Some(place) = place {
-            let v = i.y as usize;
-            self.changed[v] |= self.places[v] != place;
-            self.places[v] = place;
-        }
-        self.prepare(program, k, i);
-        Ok(())
-    }
-
-    /// Where the elements of the view `y` of value `x` are.
-    fn view(&self, op: &dyn Op, x: u32, v: u32) -> Result<Place> {
-        let of = &self.places[x as usize];
-        let shape = &self.avals[x as usize].shape;
-        let owned = match &of.layout {
-            Some(l) => (**l).clone(),
-            None => Layout::contiguous(shape),
-        };
-        let (root, layout) = match op.view(&owned) {
-            Some(layout) => (of.root, layout),
-            None => {
-                let layout = op.view(&Layout::contiguous(shape)).ok_or_else(|| {
-                    Error::layout(op.name(), "view", format_args!("{owned:?}"), "a view of a compact operand")
-                })?;
-                (v, layout)
-            }
-        };
-        let whole = layout.offset() == 0
-            && layout.is_col_major_contiguous()
-            && (root == v || of.layout.is_none() || of.whole)
-            && layout.len() == elements(shape);
-        Ok(Place { root, layout: Some(Box::new(layout)), whole })
-    }
-
     fn tensor<'a>(&'a self, program: &'a Lowered, x: &[&'a Tensor], root: u32) -> &'a Tensor {
         let root = root as usize;
         if root < x.len() {
@@ -337,7 +146,12 @@ impl State {
         }
     }
 
-    fn read<'a>(&'a self, program: &'a Lowered, x: &[&'a Tensor], v: u32) -> Result<TensorRef<'a>> {
+    pub(super) fn read<'a>(
+        &'a self,
+        program: &'a Lowered,
+        x: &[&'a Tensor],
+        v: u32,
+    ) -> Result<TensorRef<'a>> {
         let place = &self.places[v as usize];
         let t = self.tensor(program, x, place.root);
         place.layout.as_ref().map_or_else(|| Ok(t.into()), |layout| TensorRef::new(t, layout))
@@ -496,19 +310,4 @@ fn expect(i: &Instruction, a: &Aval, t: &Tensor, fits: impl Fn(usize, usize) -> 
     }
     let got = format_args!("{}{}", t.dtype(), ShapeOf(shape));
     Err(Error::shape(i.op.name(), "result of the kernel", got, a))
-}
-
-/// The error of a shape rule, with the call: an extent that the trace took on trust is a guard.
-#[cold]
-fn named(e: Error, program: &Lowered, i: &Instruction) -> Error {
-    let node = &program.graph.nodes[i.node as usize];
-    let operands: Vec<String> =
-        node.x.iter().map(|&r| format!("%{}: {}", r.node, program.graph.aval(r))).collect();
-    let call = format!("in %{} = {}({})", i.node, i.op.name(), operands.join(", "));
-    match e {
-        Error::Shape(m) | Error::Guard(m) => {
-            Error::guard(m.op, format!("{} {call}", m.what), &m.got, &m.expected)
-        }
-        e => e,
-    }
 }
