@@ -281,7 +281,7 @@ impl FaerParallelismExt for CpuExecSession<'_> {
 /// This backend as an engine of a runtime.
 ///
 /// # Errors
-/// None at present; the signature is that of every backend's registration.
+/// None; the signature is that of every backend's registration, and others can fail.
 pub fn runtime_engine_registration(backend: &CpuBackend) -> Result<EngineRegistration> {
     Ok(EngineRegistration::new(Arc::new(backend.clone())))
 }

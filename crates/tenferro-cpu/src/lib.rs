@@ -1,5 +1,8 @@
 //! The CPU backend: sessions, a thread budget, loops that walk memory, and the kernels of the core operations.
 
+#[cfg(feature = "cpu-blas")]
+compile_error!("tenferro-cpu: there is no BLAS provider behind the feature cpu-blas; use cpu-faer");
+
 mod backend;
 mod kernels;
 mod loops;

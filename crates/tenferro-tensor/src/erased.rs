@@ -290,7 +290,7 @@ impl<'a> TensorView<'a> {
     /// As the argument of an operation.
     ///
     /// # Errors
-    /// None at present.
+    /// None for the views there are; callers are ready for backends that refuse.
     #[inline]
     pub fn into_tensor_read(self) -> Result<TensorRead<'a>> {
         Ok(TensorRead::View(self))

@@ -103,7 +103,7 @@ impl<'a, T: Scalar, R: Rank> TypedTensorView<'a, T, R> {
     /// The elements are without gaps in column-major order, so that [`as_slice`](Self::as_slice) works.
     ///
     /// # Errors
-    /// None at present.
+    /// None for the views there are; callers are ready for backends that refuse.
     #[inline]
     pub fn is_col_major_contiguous(&self) -> Result<bool> {
         Ok(self.layout.is_col_major_contiguous())
@@ -211,7 +211,7 @@ impl<'a, T: Scalar, R: Rank> TypedTensorView<'a, T, R> {
     /// As the argument of an operation.
     ///
     /// # Errors
-    /// None at present.
+    /// None for the views there are; callers are ready for backends that refuse.
     #[inline]
     pub fn into_tensor_read(self) -> Result<TensorRead<'a>> {
         Ok(TensorRead::View(T::erase(self.into_dyn())))

@@ -111,7 +111,7 @@ impl<'a, T: Scalar, R: Rank> TypedTensorViewMut<'a, T, R> {
     /// The elements are without gaps in column-major order.
     ///
     /// # Errors
-    /// None at present.
+    /// None for the views there are; callers are ready for backends that refuse.
     #[inline]
     pub fn is_col_major_contiguous(&self) -> Result<bool> {
         Ok(self.layout.is_col_major_contiguous())

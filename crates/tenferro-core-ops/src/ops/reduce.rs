@@ -169,7 +169,7 @@ impl Var {
         let n = axes.iter().fold(Dim::Lit(1), |p, &a| p.mul(&shape[a]));
         match n {
             Dim::Lit(n) => Var::scalar(self.dtype(), C64::new(n as f64, 0.0)),
-            // The extent becomes a number as the last position plus one.
+            // The extent becomes a number as the sum of as many ones.
             n => (super::iota::iota(DType::I64, std::slice::from_ref(&n), 0).like(1.0))
                 .reduce_sum(None)
                 .cast(self.dtype()),

@@ -140,7 +140,7 @@ fn small_calls_follow_every_change() {
     let x = f64s([n.clone(), n]);
     let product = x.matmul(&x.transpose(&[1, 0])).tril(0).matmul(&x);
     let y = (&(&product * &x) - 1.0).triu(1);
-    let p = Program::new(&[x.clone()], &[y.clone(), y.reduce_sum(None)]).unwrap();
+    let p = Program::new(std::slice::from_ref(&x), &[y.clone(), y.reduce_sum(None)]).unwrap();
     let mut cpu = CpuBackend::with_threads(1);
     for (n, shift) in [(2, 0.0), (2, 1.0), (3, 0.0), (1, 2.0), (40, 0.0), (2, 0.5), (0, 0.0), (3, 0.5)] {
         let t = numbers(&[n, n]);
