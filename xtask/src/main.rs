@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 const USAGE: &str = "\
 Usage: cargo xtask CHORE
@@ -14,6 +14,7 @@ Chores:
   check           formatting and lints, warnings denied
   test            every test and documentation example
   docs            the API documentation, warnings denied, and every tutorial program
+  op-table        docs/operations.md, from the list of operations
   bench [ARGS]    the benchmarks; ARGS go to them
 ";
 
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         (Some("check"), true) => check(),
         (Some("test"), true) => test(),
         (Some("docs"), true) => docs(),
+        (Some("op-table"), true) => op_table(),
         (Some("bench"), _) => cargo("run --release --package benchmarks --").args(rest).finish(),
         (Some("-h" | "--help" | "help"), true) => {
             print!("{USAGE}");
@@ -68,6 +70,12 @@ fn docs() -> Done {
         tutorial("run --release").args(["--bin".into(), program]).finish()?;
     }
     Ok(())
+}
+
+fn op_table() -> Done {
+    let table = cargo("run --release --package tenferro-testing --example op-table").output()?;
+    let path = root().join("docs").join("operations.md");
+    std::fs::write(&path, table).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The names of the tutorial programs, which are the files of its `src/bin`.
@@ -115,9 +123,26 @@ impl Chore {
     }
 
     fn finish(mut self) -> Done {
-        let words = self.0.get_args().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-        eprintln!("$ cargo {words}");
+        let words = self.said();
         let status = self.0.status().map_err(|error| format!("cargo {words}: {error}"))?;
         if status.success() { Ok(()) } else { Err(format!("cargo {words}: {status}")) }
+    }
+
+    /// What it prints.
+    fn output(mut self) -> Result<Vec<u8>, String> {
+        let words = self.said();
+        let output = self.0.stderr(Stdio::inherit()).output();
+        let output = output.map_err(|error| format!("cargo {words}: {error}"))?;
+        if output.status.success() {
+            Ok(output.stdout)
+        } else {
+            Err(format!("cargo {words}: {}", output.status))
+        }
+    }
+
+    fn said(&self) -> String {
+        let words = self.0.get_args().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        eprintln!("$ cargo {words}");
+        words
     }
 }

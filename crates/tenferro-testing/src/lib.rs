@@ -14,12 +14,14 @@ mod loops;
 mod matrix;
 mod run;
 mod samples;
+mod table;
 
 pub use array::{Array, Elem};
 pub use difference::central;
 pub use info::{Closed, Failure, Observe, OnBackend, OpInfo, Outputs, Reference, Sample, Surface, Symbolic};
 pub use loops::{COMPLETENESS, Completeness, LOOPS, Loop, Outcome};
 pub use run::{Calls, Pulled};
+pub use table::table;
 
 /// Every operation, family by family. A further family is a further list.
 pub fn all() -> Vec<OpInfo> {

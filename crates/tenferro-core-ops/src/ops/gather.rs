@@ -182,9 +182,6 @@ impl Var {
         let count = places.iter().fold(Dim::Lit(1), |p, n| p.mul(n));
         let shape: Extents<Dim> =
             own[..axis].iter().chain(&places).chain(&own[axis + 1..]).cloned().collect();
-        if let Err(e) = index.ok() {
-            return Var::Failed(e);
-        }
-        self.index_select(&index.reshape(&[count]), axis).of("take_axis").reshape(&shape)
+        self.index_select(&index.reshape(&[count]), axis).reshape(&shape)
     }
 }

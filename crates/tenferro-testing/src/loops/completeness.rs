@@ -10,10 +10,20 @@ pub const COMPLETENESS: &[Completeness] = &[
     Completeness { name: "every_operation_has_a_derivative_status", check: derivative_status },
     Completeness { name: "skips_name_loops", check: skips },
     Completeness { name: "names_are_distinct", check: names },
+    Completeness { name: "the_table_in_the_documents_is_current", check: documented },
 ];
 
+fn documented(infos: &[OpInfo]) -> Outcome {
+    let kept = include_str!("../../../../docs/operations.md");
+    if kept == crate::table(infos) {
+        Ok(())
+    } else {
+        Err("docs/operations.md: run `cargo xtask op-table`".into())
+    }
+}
+
 /// What the core exports beside operations: parameters of them.
-const PARAMETERS: &[&str] = &["Relation", "Step", "Prepared"];
+const PARAMETERS: &[&str] = &["Relation", "Step", "Translated"];
 
 /// The source that lists the core operations.
 const EXPORTS: &str = include_str!("../../../tenferro-core-ops/src/ops/mod.rs");

@@ -165,7 +165,7 @@ fn take_axis() -> OpInfo {
     })
     .symbolic_of(0, &[(F64, &["n", "m"]), (I64, &["k", "2"])])
     .error(2, vec![any(F64, &[3, 2], 1), beside(&[2])], &["2"])
-    .error(0, vec![any(F64, &[3], 1), i64s(&[4])], &["4", "3"])
+    .error_of("index_select", 0, vec![any(F64, &[3], 1), i64s(&[4])], &["4", "3"])
     .done()
 }
 

@@ -1,0 +1,5 @@
+//! Prints the table of operations.
+
+fn main() {
+    print!("{}", tenferro_testing::table(&tenferro_testing::all()));
+}
