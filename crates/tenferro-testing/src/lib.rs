@@ -9,6 +9,8 @@
 
 mod array;
 mod difference;
+#[cfg(doctest)]
+mod documents;
 mod info;
 mod loops;
 mod matrix;
