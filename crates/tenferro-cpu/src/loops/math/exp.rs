@@ -1,6 +1,6 @@
 //! Exponentials: `exp x = 2^k exp r` with `|r| <= log(2) / 2`.
 
-use super::{Function, ROUND, compensated::fast_two_sum, exp2, polynomial};
+use super::{Function, ROUND, ROUND_SINGLE, compensated::fast_two_sum, exp2, exp2_single, polynomial};
 use std::f64::consts::{LN_2, LOG2_E};
 use tenferro_core_ops::Element;
 
@@ -22,15 +22,20 @@ const SERIES: [f64; 10] = [
     2.0911236630261545e-09,
 ];
 
-/// `(exp r - 1 - r) / r^2` within 2^-32 of exp r.
-const SERIES_SINGLE: [f64; 6] = [
-    0.500000001346581,
-    0.16666666681623232,
-    0.041666464925285904,
-    0.0083333109254809,
-    0.0013933649996309251,
-    0.00019890990824673654,
+/// `(exp r - 1 - r) / r^2` within 2^-28 of exp r.
+const SERIES_SINGLE: [f64; 5] = [
+    0.49999993447783114,
+    0.1666652063166768,
+    0.04166838804802093,
+    0.008368716883585226,
+    0.001381459851378708,
 ];
+
+/// log 2 in two words, the first of 16 bits.
+pub(super) const LN_2_SINGLE: [f32; 2] = [f32::from_bits(0x3f31_7200), f32::from_bits(0x35bf_be8e)];
+
+/// `(exp r - 1 - r - r^2/2) / r^3` within 2^-27 of exp r.
+const SERIES_SHORT: [f32; 4] = [0.16666535, 0.041667238, 0.008367483, 0.0013863781];
 
 /// `x = k log 2 + r`.
 pub(super) struct Reduced {
@@ -80,11 +85,32 @@ impl Reduced {
     }
 }
 
-/// `x` where it is within the bounds, else the bound; NaN for NaN.
-#[inline(always)]
-fn clamp(x: f64, low: f64, high: f64) -> f64 {
-    let x = if x < low { low } else { x };
-    if x > high { high } else { x }
+/// [`Reduced`] in f32.
+struct Single {
+    rounded: f32,
+    r: f32,
+    rest: f32,
+}
+
+impl Single {
+    #[inline(always)]
+    fn new(x: f32) -> Single {
+        let rounded = x * std::f32::consts::LOG2_E + ROUND_SINGLE;
+        let k = rounded - ROUND_SINGLE;
+        let head = x - k * LN_2_SINGLE[0];
+        let tail = k * LN_2_SINGLE[1];
+        let r = head - tail;
+        let dr = (head - r) - tail;
+        let r2 = r * r;
+        Single { rounded, r, rest: 0.5 * r2 + (r2 * r * polynomial(r, &SERIES_SHORT) + (dr + dr * r)) }
+    }
+
+    /// [`Reduced::plus`], rounded.
+    #[inline(always)]
+    fn plus(&self, (s, ds): (f32, f32)) -> f32 {
+        let u = s + self.r;
+        u + (self.rest + ((self.r - (u - s)) + ds))
+    }
 }
 
 pub(super) struct Exp;
@@ -92,26 +118,26 @@ pub(super) struct Exp;
 impl Function<f64> for Exp {
     #[inline(always)]
     fn common(x: f64) -> f64 {
-        // Results overflow and vanish within these bounds, where k is outside of the range of exponents:
-        // half of it at a time.
-        let e = Reduced::new(clamp(x, -750.0, 710.0));
+        // Results vanish and overflow at these bounds. There k is out of the range of exponents: half of it
+        // at a time.
+        let x = if x < -750.0 { -750.0 } else { x };
+        let x = if x > 710.0 { 710.0 } else { x };
+        let e = Reduced::new(x);
         let half = (e.rounded - ROUND) * 0.5 + ROUND;
         let other = e.rounded - (half - ROUND);
         e.plus((1.0, 0.0)).0 * exp2(half) * exp2(other)
-    }
-    fn rare(x: f64) -> f64 {
-        Element::exp(x)
     }
 }
 
 impl Function<f32> for Exp {
     #[inline(always)]
     fn common(x: f32) -> f32 {
-        let e = Reduced::single(clamp(f64::from(x), -110.0, 90.0));
-        ((1.0 + (e.r + e.rest)) * exp2(e.rounded)) as f32
-    }
-    fn rare(x: f32) -> f32 {
-        Element::exp(f64::from(x)) as f32
+        let x = if x < -110.0 { -110.0 } else { x };
+        let x = if x > 90.0 { 90.0 } else { x };
+        let e = Single::new(x);
+        let half = (e.rounded - ROUND_SINGLE) * 0.5 + ROUND_SINGLE;
+        let other = e.rounded - (half - ROUND_SINGLE);
+        e.plus((1.0, 0.0)) * exp2_single(half) * exp2_single(other)
     }
 }
 
@@ -120,8 +146,8 @@ pub(super) struct Expm1;
 
 impl Function<f64> for Expm1 {
     #[inline(always)]
-    fn is_rare(x: f64) -> bool {
-        !(x < 709.0)
+    fn is_common(x: f64) -> bool {
+        x < 709.0
     }
     #[inline(always)]
     fn common(x: f64) -> f64 {
@@ -136,10 +162,16 @@ impl Function<f64> for Expm1 {
 
 impl Function<f32> for Expm1 {
     #[inline(always)]
+    fn is_common(x: f32) -> bool {
+        x < 88.0
+    }
+    #[inline(always)]
     fn common(x: f32) -> f32 {
-        let e = Reduced::single(clamp(f64::from(x), -40.0, 90.0));
-        let scale = exp2(e.rounded);
-        ((((scale - 1.0) + scale * (e.r + e.rest)) as f32)).copysign(x)
+        // Below -20 the result is -1.
+        let e = Single::new(if x < -20.0 { -20.0 } else { x });
+        let a = exp2_single(2.0 * ROUND_SINGLE - e.rounded);
+        let s = 1.0 - a;
+        (e.plus((s, (1.0 - s) - a)) * exp2_single(e.rounded)).copysign(x)
     }
     fn rare(x: f32) -> f32 {
         Element::expm1(f64::from(x)) as f32

@@ -36,7 +36,7 @@ def arguments(name):
             yield -1 + log_uniform(1e-16, 0.5)
             yield log_uniform(1e-3, 1e308)
     elif name in ("sin", "cos", "tan"):
-        yield from [6381956970095103 * 2.0**797, 1e6, 999999.999, 1e22, 1.7976931348623157e308]
+        yield from [1e6, 999999.999, 1e22, 1.7976931348623157e308]
         for _ in range(60):
             n = random.randint(1, 630000)
             yield float(n * mp.pi / 2)

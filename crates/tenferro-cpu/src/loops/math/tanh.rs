@@ -1,12 +1,6 @@
 //! Hyperbolic tangent: `tanh x = (exp 2x - 1) / (exp 2x + 1)`.
 
-use super::{
-    Function,
-    compensated::quotient,
-    exp::Reduced,
-    exp2,
-};
-use tenferro_core_ops::Element;
+use super::{Function, compensated::quotient, exp::Reduced, exp2};
 
 pub(super) struct Tanh;
 
@@ -21,9 +15,6 @@ impl Function<f64> for Tanh {
         // x - x^3/3 rounds to x, and the remainder of the quotient would be subnormal somewhere here.
         (if a < 1e-9 { a } else { y }).copysign(x)
     }
-    fn rare(x: f64) -> f64 {
-        Element::tanh(x)
-    }
 }
 
 impl Function<f32> for Tanh {
@@ -36,8 +27,5 @@ impl Function<f32> for Tanh {
         let p = scale * (e.r + e.rest);
         let (n, d) = ((scale - 1.0) + p, (scale + 1.0) + p);
         ((n / d) as f32).copysign(x)
-    }
-    fn rare(x: f32) -> f32 {
-        Element::tanh(f64::from(x)) as f32
     }
 }

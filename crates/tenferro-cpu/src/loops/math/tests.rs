@@ -73,7 +73,7 @@ fn error_single(y: f32, exact: f64) -> f64 {
     (f64::from(y) - exact).abs() / 2f64.powi(exponent - 23)
 }
 
-/// Measured on 60 000 arguments per function: exp 0.56, expm1 0.75, log 0.80, log1p 0.78, sin 0.80, cos 0.79,
+/// Measured on 60 000 arguments per function: exp 0.60, expm1 0.75, log 0.80, log1p 0.78, sin 0.80, cos 0.79,
 /// tan 0.71, tanh 0.62.
 #[test]
 fn f64_is_within_a_last_place_of_reference_values() {
@@ -94,7 +94,8 @@ fn f64_is_within_a_last_place_of_reference_values() {
     assert!(values > 2000);
 }
 
-/// Measured on the same arguments: tan 0.57, all others 0.54 or less.
+/// Measured on every 97th f32, and on all from 2^-5 to 2^5: exp 0.77, expm1 0.96, log 0.88, log1p 0.90, sin
+/// and cos 0.61, tan 0.57, tanh 0.80.
 #[test]
 fn f32_is_within_a_last_place_of_f64() {
     let step = if cfg!(debug_assertions) { 99_991 } else { 997 };
@@ -111,7 +112,8 @@ fn f32_is_within_a_last_place_of_f64() {
 #[test]
 fn special_arguments_give_the_standard_values() {
     let subnormal = f64::from_bits(3);
-    let x = [0.0, -0.0, f64::INFINITY, -f64::INFINITY, f64::NAN, subnormal, -subnormal, -1.0, 1.0, 800.0, -800.0];
+    let x =
+        [0.0, -0.0, f64::INFINITY, -f64::INFINITY, f64::NAN, subnormal, -subnormal, -1.0, 1.0, 800.0, -800.0];
     // Often enough that all of them go through the vector version.
     let many = x.repeat(8);
     for Row(name, _, _, exact) in rows() {
@@ -169,7 +171,7 @@ fn a_result_does_not_depend_on_the_instruction_set() {
                 for (x, y) in x.chunks_exact(BLOCK).zip(y.chunks_exact_mut(BLOCK)) {
                     // SAFETY: both are a block.
                     unsafe {
-                        if block::<T, F>(x.as_ptr(), y.as_mut_ptr()) {
+                        if !block::<T, F>(x.as_ptr(), y.as_mut_ptr()) {
                             correct::<T, F>(x.as_ptr(), y.as_mut_ptr(), BLOCK);
                         }
                     }

@@ -18,9 +18,8 @@ const HALF_PI: [f64; 3] = [
     f64::from_bits(0x3dd0_b461_1a60_0000),
     f64::from_bits(0x3ba3_198a_2e03_7073),
 ];
-/// pi/2 in two words, the first of 27 bits.
-const HALF_PI_SINGLE: [f64; 2] =
-    [f64::from_bits(0x3ff9_21fb_5400_0000), f64::from_bits(0x3e11_0b46_11a6_2633)];
+/// pi in two words, the first of 27 bits.
+const PI_SINGLE: [f64; 2] = [f64::from_bits(0x4009_21fb_5400_0000), f64::from_bits(0x3e21_0b46_11a6_2633)];
 
 /// `(sin r - r) / r^3`, a series in `r^2` within 2^-55.
 const SIN: [f64; 6] = [
@@ -53,16 +52,12 @@ const TAN: [f64; 10] = [
     0.00022642122850934334,
     0.00013347767521648568,
 ];
-/// As [`SIN`] for `|r| <= pi/2`, within 2^-33.
-const SIN_SINGLE: [f64; 5] = [
-    -0.16666666663880958,
-    0.00833333276870874,
-    -0.00019841086550583957,
-    2.753646273881664e-06,
-    -2.4080171363675607e-08,
-];
-/// `(tan r - r) / r^3`, a series in `r^2` within 2^-27 of tan r / r.
-const TAN_SINGLE: [f64; 7] = [
+/// `sin r / r` for `|r| <= pi/2`, a series in `r^2` within 2^-27.
+const SIN_SINGLE: [f64; 5] =
+    [1.0, -0.16666659549840132, 0.008333066229704915, -0.0001980960161956217, 2.605777639358794e-06];
+/// `tan r / r`, a series in `r^2` within 2^-27.
+const TAN_SINGLE: [f64; 8] = [
+    1.0,
     0.33333333979560226,
     0.133332309301823,
     0.053994467902755076,
@@ -93,12 +88,12 @@ impl Reduced {
         Reduced { rounded, middle, r, dr }
     }
 
-    /// Whether the reduction of this argument is not accurate.
+    /// Whether the reduction of this argument is accurate.
     #[inline(always)]
-    fn is_rare(x: f64) -> bool {
+    fn is_common(x: f64) -> bool {
         // With n < 2^20 the last word is accurate to 2^-99.
         let e = Reduced::new(x);
-        !(x.abs() < 1e6) | (e.middle.abs() < 1e-13) & (e.rounded != ROUND)
+        (x.abs() < 1e6) & ((e.middle.abs() >= 1e-13) | (e.rounded == ROUND))
     }
 
     /// Bit `i` of `n + add`.
@@ -117,8 +112,7 @@ impl Reduced {
         let cosine = self.bit(quadrants, 0) != 0;
         let lead = if cosine { w } else { self.r };
         let power = z * if cosine { z } else { self.r };
-        let rest =
-            if cosine { ((1.0 - w) - half) - self.r * self.dr } else { self.dr * w };
+        let rest = if cosine { ((1.0 - w) - half) - self.r * self.dr } else { self.dr * w };
         let mut c = SIN;
         for (c, &cos) in c.iter_mut().zip(&COS) {
             *c = if cosine { cos } else { *c };
@@ -154,8 +148,8 @@ pub(super) struct Sin;
 
 impl Function<f64> for Sin {
     #[inline(always)]
-    fn is_rare(x: f64) -> bool {
-        Reduced::is_rare(x)
+    fn is_common(x: f64) -> bool {
+        Reduced::is_common(x)
     }
     #[inline(always)]
     fn common(x: f64) -> f64 {
@@ -166,26 +160,30 @@ impl Function<f64> for Sin {
     }
 }
 
+/// `x - h pi`, accurate enough for f32.
+#[inline(always)]
+fn reduce_single(x: f64, h: f64) -> f64 {
+    (x - h * PI_SINGLE[0]) - h * PI_SINGLE[1]
+}
+
 /// `(-1)^n sin(x - h pi)`, given `n + ROUND`.
 #[inline(always)]
-fn sin_single(x: f64, h: f64, rounded: f64) -> f64 {
-    let h = 2.0 * h;
-    let r = (x - h * HALF_PI_SINGLE[0]) - h * HALF_PI_SINGLE[1];
-    let z = r * r;
-    let y = r + r * z * polynomial(z, &SIN_SINGLE);
-    f64::from_bits(y.to_bits() ^ rounded.to_bits() << 63)
+fn sin_single(x: f64, h: f64, rounded: f64) -> f32 {
+    let r = reduce_single(x, h);
+    let y = r * polynomial(r * r, &SIN_SINGLE);
+    f64::from_bits(y.to_bits() ^ rounded.to_bits() << 63) as f32
 }
 
 impl Function<f32> for Sin {
     #[inline(always)]
-    fn is_rare(x: f32) -> bool {
-        !(x.abs() < LIMIT_SINGLE)
+    fn is_common(x: f32) -> bool {
+        x.abs() < LIMIT_SINGLE
     }
     #[inline(always)]
     fn common(x: f32) -> f32 {
-        let a = f64::from(x.abs());
-        let rounded = a * FRAC_1_PI + ROUND;
-        odd(sin_single(a, rounded - ROUND, rounded), f64::from(x)) as f32
+        let x = f64::from(x);
+        let rounded = x * FRAC_1_PI + ROUND;
+        sin_single(x, rounded - ROUND, rounded)
     }
     fn rare(x: f32) -> f32 {
         Element::sin(f64::from(x)) as f32
@@ -196,8 +194,8 @@ pub(super) struct Cos;
 
 impl Function<f64> for Cos {
     #[inline(always)]
-    fn is_rare(x: f64) -> bool {
-        Reduced::is_rare(x)
+    fn is_common(x: f64) -> bool {
+        Reduced::is_common(x)
     }
     #[inline(always)]
     fn common(x: f64) -> f64 {
@@ -210,15 +208,15 @@ impl Function<f64> for Cos {
 
 impl Function<f32> for Cos {
     #[inline(always)]
-    fn is_rare(x: f32) -> bool {
-        !(x.abs() < LIMIT_SINGLE)
+    fn is_common(x: f32) -> bool {
+        x.abs() < LIMIT_SINGLE
     }
     // cos x = (-1)^n sin(x - (n - 1/2) pi)
     #[inline(always)]
     fn common(x: f32) -> f32 {
-        let a = f64::from(x.abs());
-        let rounded = (a * FRAC_1_PI + 0.5) + ROUND;
-        sin_single(a, (rounded - ROUND) - 0.5, rounded) as f32
+        let x = f64::from(x);
+        let rounded = (x * FRAC_1_PI + 0.5) + ROUND;
+        sin_single(x, (rounded - ROUND) - 0.5, rounded)
     }
     fn rare(x: f32) -> f32 {
         Element::cos(f64::from(x)) as f32
@@ -230,8 +228,8 @@ pub(super) struct Tan;
 
 impl Function<f64> for Tan {
     #[inline(always)]
-    fn is_rare(x: f64) -> bool {
-        Reduced::is_rare(x)
+    fn is_common(x: f64) -> bool {
+        Reduced::is_common(x)
     }
     #[inline(always)]
     fn common(x: f64) -> f64 {
@@ -250,19 +248,16 @@ impl Function<f64> for Tan {
 
 impl Function<f32> for Tan {
     #[inline(always)]
-    fn is_rare(x: f32) -> bool {
-        !(x.abs() < LIMIT_SINGLE)
+    fn is_common(x: f32) -> bool {
+        x.abs() < LIMIT_SINGLE
     }
     #[inline(always)]
     fn common(x: f32) -> f32 {
-        let a = f64::from(x.abs());
-        let rounded = a * FRAC_2_PI + ROUND;
-        let n = rounded - ROUND;
-        let r = (a - n * HALF_PI_SINGLE[0]) - n * HALF_PI_SINGLE[1];
-        let z = r * r;
-        let t = r + r * z * polynomial(z, &TAN_SINGLE);
-        let y = if rounded.to_bits() & 1 != 0 { -1.0 / t } else { t };
-        odd(y, f64::from(x)) as f32
+        let x = f64::from(x);
+        let rounded = x * FRAC_2_PI + ROUND;
+        let r = reduce_single(x, 0.5 * (rounded - ROUND));
+        let t = r * polynomial(r * r, &TAN_SINGLE);
+        (if rounded.to_bits() & 1 != 0 { -1.0 / t } else { t }) as f32
     }
     fn rare(x: f32) -> f32 {
         Element::tan(f64::from(x)) as f32
