@@ -1,9 +1,9 @@
-//! Elementwise functions of one input, from their rows.
+//! Elementwise functions of one input, from their rows; those of real numbers have vectorised loops.
 
 use super::elementwise::{Tiled, apply1, unlisted};
-use crate::loops::elementwise::Tile;
+use crate::loops::{elementwise::Tile, math};
 use tenferro_core_ops::{
-    Element, Number,
+    Element, Number, Primitive,
     ops::{self, FLOATS, NUMBERS},
     unary_rows,
 };
@@ -22,7 +22,10 @@ macro_rules! tiles {
                     // SAFETY: the caller's.
                     unsafe { apply1(x, y, n, #[inline(always)] |$v: E| $f) }
                 }
-                dispatch_float!(x[0], E => run::<E>, else unlisted(x[0]))
+                match math::tile(Self::NAME, x[0]) {
+                    Some(tile) => tile,
+                    None => dispatch_float!(x[0], E => run::<E>, else unlisted(x[0])),
+                }
             }
         }
     )* };

@@ -1,13 +1,15 @@
 //! The loops under every kernel: they walk memory and know no operation.
 //!
 //! [`plan`] turns shapes and strides into few, long, ordered axes and cuts them into tiles; [`elementwise`],
-//! [`copy`] and [`reduce`] run over such tiles; [`simd`] compiles a plain loop for the processor at hand.
+//! [`copy`] and [`reduce`] run over such tiles; [`simd`] compiles a plain loop for the processor at hand, and
+//! [`math`] has such loops for the elementary functions.
 //!
 //! Everything here takes raw pointers, extents and strides counted in elements: the kernels above have
 //! checked shapes, dtypes and aliasing, and state that at each call.
 
 pub(crate) mod copy;
 pub(crate) mod elementwise;
+pub(crate) mod math;
 pub(crate) mod plan;
 pub(crate) mod reduce;
 pub(crate) mod simd;
