@@ -73,7 +73,7 @@ fn error_single(y: f32, exact: f64) -> f64 {
     (f64::from(y) - exact).abs() / 2f64.powi(exponent - 23)
 }
 
-/// Measured on 60 000 arguments per function: exp 0.60, expm1 0.75, log 0.80, log1p 0.78, sin 0.80, cos 0.79,
+/// Measured on 60 000 arguments per function: exp 1.00 (of a subnormal result), expm1 0.75, log 0.80, log1p 0.78, sin 0.80, cos 0.79,
 /// tan 0.71, tanh 0.62.
 #[test]
 fn f64_is_within_a_last_place_of_reference_values() {
