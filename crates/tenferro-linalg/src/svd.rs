@@ -31,7 +31,7 @@ use tenferro_core_ops::{
 };
 use tenferro_cpu::CpuBackend;
 use tenferro_internal_dense::{Field, Real, Vectors};
-use tenferro_tensor::{DType, Result, Tensor, dispatch_float, dispatch_real};
+use tenferro_tensor::{DType, Error, Result, Tensor, dispatch_float, dispatch_real};
 
 /// The factors of `A = U diag(s) Vh` of an `m x n` matrix with `k = min(m, n)`: U is `m x k`, s has length k,
 /// is real, non-negative and descending, Vh is `k x n`. If `full`, U is `m x m` and Vh `n x n`, both unitary.
@@ -140,8 +140,10 @@ impl Primitive for Gaps {
     const NAME: &'static str = "singular_value_gaps";
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
         expect(Self::NAME, x, 1, &[DType::F32, DType::F64])?;
-        let k = &x[0].shape[0];
-        let table = Aval::new(x[0].dtype, [k, k].into_iter().chain(&x[0].shape[1..]).cloned());
+        let [k, batch @ ..] = &x[0].shape[..] else {
+            return Err(Error::rank(Self::NAME, "rank of the singular values", 0, "at least 1"));
+        };
+        let table = Aval::new(x[0].dtype, [k, k].into_iter().chain(batch).cloned());
         Ok(smallvec![table.clone(), table, x[0].clone()])
     }
     // The derivative of 1/z is -1/z^2 dz, and where 1/z was replaced by 0, so is its derivative.

@@ -11,8 +11,8 @@ use crate::{
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
-    Aval, Dim, Extent, Fresh, Kernels, Now, Operand, Outs, Primitive, Saves, Tangent, Var, apply_n, build,
-    ops::expect,
+    Aval, Dim, Extent, Fresh, Kernels, Now, Operand, Out, Outs, Primitive, Saves, Tangent, Var, apply_n,
+    build, ops::expect,
 };
 use tenferro_cpu::CpuBackend;
 use tenferro_tensor::{DType, Error, Result, Scalar, Tensor, TensorRef, Value, dispatch_real};
@@ -102,6 +102,9 @@ impl From<&Limits> for Limits {
 /// The rank of a truncation. Inputs: singular values with batch axes, and the four scalars of [`Limits`].
 /// Outputs: the positions 0, 1, .. up to the largest rank of the batch, whose extent is found at run time,
 /// and the rank of every matrix.
+///
+/// Its results are always new tensors: a destination would have to be of an extent that only the run finds, so
+/// one that is given is an error.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Rank;
 
@@ -129,7 +132,11 @@ impl Primitive for Rank {
         Saves::NONE
     }
     fn kernels(table: &mut dyn Kernels) {
-        table.on::<CpuBackend, Self>(&[DType::F32, DType::F64], |_, _, x, y, _| {
+        table.on::<CpuBackend, Self>(&[DType::F32, DType::F64], |_, _, x, y, out| {
+            if !matches!(out, Out::New) {
+                let expected = "new tensors, for the run finds the extent";
+                return Err(Error::argument(Self::NAME, "destination", "a view", expected));
+            }
             let dtype = x[0].dtype();
             dispatch_real!(dtype, T => run::<T>(x, y), else Err(unlisted(Self::NAME, dtype)))
         });
@@ -142,7 +149,8 @@ fn run<T: Scalar>(x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
     let (k, batch) = (s.shape()[0], s.shape()[1..].iter().product());
     let read = Matrices::<T>::vectors(&s)?;
     let exact = T::DTYPE == DType::F64;
-    let mut values = vec![0.0; k];
+    // Of no vectors, even long ones take no memory.
+    let mut values = vec![0.0; if batch == 0 { 0 } else { k }];
     let mut ranks = Vec::with_capacity(batch);
     for b in 0..batch {
         let s = read.at(b);
