@@ -264,9 +264,16 @@ pub(crate) unsafe fn expect_finite<T: Field>(
     Ok(())
 }
 
-/// The number of matrices in a stack of extents `shape`.
-pub(crate) fn count(shape: &[usize]) -> usize {
-    shape[2..].iter().product()
+/// The number of arrays in a stack of extents `shape`, whose first `axes` are one array, for results `y`. If
+/// neither has an element, there is nothing to do for any number of them, which may be too large for `usize`.
+pub(crate) fn count(shape: &[usize], axes: usize, y: &[Aval]) -> usize {
+    let empty = |shape: &[usize]| shape.contains(&0);
+    if empty(shape) && y.iter().all(|y| empty(&y.shape)) { 0 } else { shape[axes..].iter().product() }
+}
+
+/// The product of `factors`, or the largest number: the extents of a matrix of an empty stack are arbitrary.
+pub(crate) fn work(factors: [usize; 4]) -> usize {
+    factors.into_iter().fold(1, usize::saturating_mul)
 }
 
 /// The error for a dtype that the kernel was not listed for.

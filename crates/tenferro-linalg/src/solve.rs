@@ -7,7 +7,7 @@
 use crate::{
     batch::{
         Element, Matrices, Results, copy_matrix, count, expect_batch, expect_matrix, expect_permutations,
-        expect_square, expect_stack, for_each, unlisted,
+        expect_square, expect_stack, for_each, unlisted, work,
     },
     lu::LuFactor,
 };
@@ -102,9 +102,10 @@ fn run<T: Element>(
     let (n, nrhs) = (b.shape()[0], b.shape()[1]);
     let (factors, right) = (Matrices::<T>::new(&packed)?, Matrices::<T>::new(&b)?);
     let perm = Matrices::<i64>::vectors(&p)?;
-    expect_permutations(LuSolve::NAME, &perm, n, count(b.shape()))?;
+    let systems = count(packed.shape(), 2, y);
+    expect_permutations(LuSolve::NAME, &perm, n, systems)?;
     let solution = Results::<T>::new(&y[0].shape, 2)?;
-    for_each(cpu, count(b.shape()), 2 * n * n * nrhs, |i, par| {
+    for_each(cpu, systems, work([2, n, n, nrhs]), |i, par| {
         let (f, p) = (factors.at(i), perm.at(i));
         // SAFETY: matrices i of the operands are readable and fit each other, by the shape rule, and p is a
         // permutation; the solution is new memory of n nrhs elements. `compact` outlives its use.

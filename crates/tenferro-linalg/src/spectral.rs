@@ -15,7 +15,7 @@
 //! differentiation and transposition.
 
 use crate::{
-    batch::{Matrices, Results, expect_matrix, expect_stack, unlisted},
+    batch::{Matrices, Results, count, expect_matrix, expect_stack, unlisted},
     divided::SpectralFunction,
     matrix::{floating, leading, scale_columns},
     stop_gradient::stop_gradient,
@@ -152,11 +152,8 @@ impl Primitive for SpectralCore {
 
 fn run<T: Scalar>(f: &SpectralFunction, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
     let s = x[0].read();
-    let (k, batch) = (s.shape()[0], s.shape()[1..].iter().product());
+    let (k, batch) = (s.shape()[0], count(s.shape(), 1, y));
     let values = Matrices::<T::Real>::vectors(&s)?;
-    if y[0].shape.contains(&0) {
-        return Ok(smallvec![Tensor::zeros(T::DTYPE, &y[0].shape[..])?]);
-    }
     let axes = if x.len() == 1 { 1 } else { 2 };
     let result = Results::<T>::new(&y[0].shape, axes)?;
     let directions: Vec<Matrices<T>> =
@@ -225,6 +222,11 @@ impl Level {
 
 /// The sum of the module's head, in the basis of the singular vectors: column-major, `m x n`.
 fn derivative(f: &SpectralFunction, s: &[f64], (m, n): (usize, usize), e: &[Vec<C64>]) -> Vec<C64> {
+    let mut result = vec![C64::new(0.0, 0.0); m * n];
+    if result.is_empty() {
+        // The other extent is arbitrary.
+        return result;
+    }
     let levels = levels(s, (m, n));
     let size = levels.len();
     // The directions among the levels.
@@ -244,7 +246,6 @@ fn derivative(f: &SpectralFunction, s: &[f64], (m, n): (usize, usize), e: &[Vec<
             levels.iter().flat_map(|b| levels.iter().map(move |a| element(a, b))).collect()
         })
         .collect();
-    let mut result = vec![C64::new(0.0, 0.0); m * n];
     let mut path = Path { f, levels: &levels, e: &dilated, size, points: Vec::new() };
     for (a, from) in levels.iter().enumerate() {
         let Some(i) = from.row else { continue };

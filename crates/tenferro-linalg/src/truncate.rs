@@ -5,7 +5,7 @@
 //! operands, which may be inputs of the program.
 
 use crate::{
-    batch::{Matrices, unlisted},
+    batch::{Matrices, count, unlisted},
     matrix::{leading, over_columns, over_rows},
     svd::svd,
 };
@@ -146,23 +146,24 @@ impl Primitive for Rank {
 fn run<T: Scalar>(x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
     let t = limits(&x[1..])?;
     let s = x[0].read();
-    let (k, batch) = (s.shape()[0], s.shape()[1..].iter().product());
+    let (k, batch) = (s.shape()[0], count(s.shape(), 1, &y[1..]));
     let read = Matrices::<T>::vectors(&s)?;
     let exact = T::DTYPE == DType::F64;
     // Of no vectors, even long ones take no memory.
     let mut values = vec![0.0; if batch == 0 { 0 } else { k }];
-    let mut ranks = Vec::with_capacity(batch);
-    for b in 0..batch {
+    let mut ranks = Tensor::zeros(DType::I64, &y[1].shape[..])?;
+    let mut largest = 0;
+    for (b, rank) in ranks.as_slice_mut::<i64>()?.iter_mut().enumerate() {
         let s = read.at(b);
         for (i, v) in values.iter_mut().enumerate() {
             // SAFETY: i is below the length of vector b.
             *v = unsafe { *s.ptr.offset(i as isize * s.row) }.to_c64().re;
         }
-        ranks.push(t.rank(&values, exact) as i64);
+        *rank = t.rank(&values, exact) as i64;
+        largest = largest.max(*rank);
     }
-    let largest = ranks.iter().copied().max().unwrap_or(0);
     let kept = Tensor::from_vec_col_major([largest as usize], (0..largest).collect())?;
-    Ok(smallvec![kept, Tensor::from_vec_col_major(&y[1].shape[..], ranks)?])
+    Ok(smallvec![kept, ranks])
 }
 
 fn limits(x: &[Operand<'_>]) -> Result<Truncation> {
