@@ -95,7 +95,8 @@ fn derivative_status(infos: &[OpInfo]) -> Outcome {
 
 /// An operation has a stated error, a call with symbolic extents and methods, or says why it has none.
 fn listed_in_full(infos: &[OpInfo]) -> Outcome {
-    let parts: [(&str, fn(&OpInfo) -> bool); 3] = [
+    type Part = (&'static str, fn(&OpInfo) -> bool);
+    let parts: [Part; 3] = [
         ("errors", |i| !i.errors.is_empty()),
         ("symbolic", |i| !i.symbolic.is_empty()),
         ("surfaces", |i| i.samples.iter().any(|s| s.surface.is_some())),
