@@ -94,8 +94,8 @@ impl SpectralFunction {
 
     /// `f[x_0, .., x_n]`, which for distinct points is
     /// `(f[x_1, .., x_n] - f[x_0, .., x_(n-1)]) / (x_n - x_0)`, and for equal ones the n-th Taylor
-    /// coefficient; where that is infinite or unknown, 0. The points get sorted. NaN among several points, and
-    /// no points at all, give NaN.
+    /// coefficient; where that is infinite or unknown, 0. The points get sorted. NaN among several points,
+    /// and no points at all, give NaN.
     pub fn divided_difference(&self, x: &mut [f64]) -> f64 {
         if x.is_empty() || (x.len() > 1 && x.iter().any(|x| x.is_nan())) {
             return f64::NAN;

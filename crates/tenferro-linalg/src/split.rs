@@ -84,7 +84,7 @@ impl Primitive for Split {
     }
 }
 
-/// Checks U, Vh and the discarded singular values, the operands at `[u, vh, s]`, of the matrices of operand 0.
+/// Checks U, Vh and the discarded singular values of the matrices of operand 0: the operands `[u, vh, s]`.
 fn expect_vectors<D: Extent>(op: &'static str, x: &[&Aval<D>], [u, vh, s]: [usize; 3]) -> Result<()> {
     let [m, n] = expect_matrix(op, x, 0)?;
     let (dtype, batch, k) = (x[0].dtype, &x[0].shape[2..], &D::min(m, n));
@@ -93,7 +93,7 @@ fn expect_vectors<D: Extent>(op: &'static str, x: &[&Aval<D>], [u, vh, s]: [usiz
     expect_stack(op, "discarded singular values", x[s], dtype.real(), &[k], batch)
 }
 
-/// Checks the kept singular values and their reciprocals, the operands `at`, of the matrices of operand 0, and
+/// Checks the kept singular values of the matrices of operand 0 and their reciprocals, the operands `at`, and
 /// gives their number.
 fn expect_kept<'a, D: Extent>(op: &'static str, x: &[&'a Aval<D>], at: [usize; 2]) -> Result<&'a D> {
     let Some(r) = x[at[0]].shape.first() else {

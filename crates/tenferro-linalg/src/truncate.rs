@@ -103,8 +103,8 @@ impl From<&Limits> for Limits {
 /// Outputs: the positions 0, 1, .. up to the largest rank of the batch, whose extent is found at run time,
 /// and the rank of every matrix.
 ///
-/// Its results are always new tensors: a destination would have to be of an extent that only the run finds, so
-/// one that is given is an error.
+/// Its results are always new tensors: a destination would have to be of an extent that only the run finds,
+/// so one that is given is an error.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Rank;
 

@@ -19,9 +19,10 @@ use crate::{
     matrix::{Matrix, matrices, stack},
 };
 
-/// The tolerance where a result of a matrix of this `order`, the larger of its extents or of the sizes that its
-/// symbolic calls are run at, moves by `condition` times as much as the matrix, both relative to their largest
-/// element. A stable algorithm errs as if each element of the matrix were off by at most `order` rounding errors.
+/// The tolerance where a result of a matrix of this `order`, the larger of its extents or of the sizes that
+/// its symbolic calls are run at, moves by `condition` times as much as the matrix, both relative to their
+/// largest element. A stable algorithm errs as if each element of the matrix were off by at most `order`
+/// rounding errors.
 fn bound(order: usize, condition: f64) -> f64 {
     order as f64 * condition
 }
