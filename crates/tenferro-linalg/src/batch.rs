@@ -3,7 +3,7 @@
 //! An operand is read where it lies, whatever its strides; outputs are new and compact. One matrix may use
 //! all threads; of many, each thread takes some.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::sync::Mutex;
 use tenferro_core_ops::{Aval, Extent, ops};
 use tenferro_cpu::{CpuBackend, Par};
@@ -41,6 +41,63 @@ pub(crate) fn expect_batch<D: Extent>(op: &'static str, x: &[&Aval<D>], i: usize
     let equal = a.len() == b.len()
         && a[2..].iter().zip(&b[2..]).all(|(p, q)| D::equal(op, "batch axes", p, q).is_ok());
     if equal { Ok(()) } else { Err(Error::shape(op, "batch axes", x[j], format_args!("those of {}", x[i]))) }
+}
+
+/// Checks that `x` is of `dtype` and has the extents `array`, and after them `batch`.
+pub(crate) fn expect_stack<D: Extent>(
+    op: &'static str,
+    what: &'static str,
+    x: &Aval<D>,
+    dtype: DType,
+    array: &[&D],
+    batch: &[D],
+) -> Result<()> {
+    let expected = || array.iter().copied().chain(batch);
+    let fits = x.dtype == dtype
+        && x.rank() == array.len() + batch.len()
+        && x.shape.iter().zip(expected()).all(|(a, b)| D::equal(op, what, a, b).is_ok());
+    if fits { Ok(()) } else { Err(Error::shape(op, what, x, Aval::new(dtype, expected().cloned()))) }
+}
+
+/// Checks that every vector of a stack is a permutation of `0..n`.
+pub(crate) fn expect_permutations(op: &'static str, p: &Matrices<i64>, n: usize, count: usize) -> Result<()> {
+    let mut seen: SmallVec<[u64; 2]> = smallvec![0; n.div_ceil(64)];
+    for b in 0..count {
+        let p = p.at(b);
+        // SAFETY: the vectors of the stack have n elements.
+        if n <= 64 && unsafe { is_short_permutation(p, n) } {
+            continue;
+        }
+        seen.fill(0);
+        for k in 0..n {
+            // SAFETY: k is below the length of vector b.
+            let i = unsafe { *p.ptr.offset(k as isize * p.row) };
+            let word = usize::try_from(i).ok().filter(|&i| i < n).map(|i| (&mut seen[i / 64], 1 << (i % 64)));
+            match word {
+                Some((word, bit)) if *word & bit == 0 => *word |= bit,
+                _ => {
+                    let got = format_args!("{i} at position {k} of vector {b}");
+                    return Err(Error::argument(op, "pivots", got, format_args!("a permutation of 0..{n}")));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the n elements, at most 64, are those of `0..n`, without saying which is not.
+///
+/// # Safety
+/// `p` has n readable elements.
+unsafe fn is_short_permutation(p: Strided<*const i64>, n: usize) -> bool {
+    let (mut inside, mut seen) = (true, 0u64);
+    for k in 0..n {
+        // SAFETY: k is below n.
+        let i = unsafe { *p.ptr.offset(k as isize * p.row) } as u64;
+        inside &= i < n as u64;
+        seen |= 1 << (i % 64);
+    }
+    inside && seen.count_ones() as usize == n
 }
 
 /// A stack of matrices to be read. Of a stack of vectors, the second axis is left out and has extent 1.
@@ -226,9 +283,16 @@ pub(crate) unsafe fn expect_finite<T: Field>(
     Ok(())
 }
 
-/// The number of matrices in a stack of extents `shape`.
-pub(crate) fn count(shape: &[usize]) -> usize {
-    shape[2..].iter().product()
+/// The number of arrays in a stack of extents `shape`, whose first `axes` are one array, for results `y`. If
+/// neither has an element, there is nothing to do for any number of them, which may be too large for `usize`.
+pub(crate) fn count(shape: &[usize], axes: usize, y: &[Aval]) -> usize {
+    let empty = |shape: &[usize]| shape.contains(&0);
+    if empty(shape) && y.iter().all(|y| empty(&y.shape)) { 0 } else { shape[axes..].iter().product() }
+}
+
+/// The product of `factors`, or the largest number: the extents of a matrix of an empty stack are arbitrary.
+pub(crate) fn work(factors: [usize; 4]) -> usize {
+    factors.into_iter().fold(1, usize::saturating_mul)
 }
 
 /// The error for a dtype that the kernel was not listed for.

@@ -94,15 +94,19 @@ impl SpectralFunction {
 
     /// `f[x_0, .., x_n]`, which for distinct points is
     /// `(f[x_1, .., x_n] - f[x_0, .., x_(n-1)]) / (x_n - x_0)`, and for equal ones the n-th Taylor
-    /// coefficient; where that is infinite or unknown, 0. The points get sorted.
+    /// coefficient; where that is infinite or unknown, 0. The points get sorted. NaN among several points,
+    /// and no points at all, give NaN.
     pub fn divided_difference(&self, x: &mut [f64]) -> f64 {
+        if x.is_empty() || (x.len() > 1 && x.iter().any(|x| x.is_nan())) {
+            return f64::NAN;
+        }
         x.sort_by(f64::total_cmp);
         self.of_sorted(x)
     }
 
     fn of_sorted(&self, x: &[f64]) -> f64 {
         let (first, last, n) = (x[0], x[x.len() - 1], x.len() - 1);
-        if first == last {
+        if n == 0 || first == last {
             let c = self.coefficient(n, first);
             return if n > 0 && !c.is_finite() { 0.0 } else { c };
         }
@@ -176,6 +180,14 @@ mod tests {
         }
         assert_eq!(f.divided_difference(&mut [0.0, 0.0]), 0.0);
         close(f.divided_difference(&mut [0.0, 4.0]), 0.5, 1e-15);
+    }
+
+    #[test]
+    fn points_that_are_no_numbers_give_none() {
+        let f = SpectralFunction::power(2.0);
+        for x in [&mut [][..], &mut [f64::NAN], &mut [1.0, f64::NAN], &mut [f64::NAN, f64::NAN, 2.0]] {
+            assert!(f.divided_difference(x).is_nan(), "{x:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! is locally constant.
 
 use crate::{
-    batch::{Element, Matrices, Results, count, expect_finite, expect_matrix, for_each, unlisted},
+    batch::{Element, Matrices, Results, count, expect_finite, expect_matrix, for_each, unlisted, work},
     matrix::{enlarge, floating, leading},
     triangular::TriangularSolve,
 };
@@ -109,7 +109,7 @@ fn run<T: Element>(
     let read = Matrices::<T>::new(&a)?;
     let packed = Results::<T>::new(&y[0].shape, 2)?;
     let perm = Results::<i64>::new(&y[1].shape, 1)?;
-    for_each(cpu, count(a.shape()), m * n * m.min(n), |b, par| {
+    for_each(cpu, count(a.shape(), 2, y), work([1, m, n, m.min(n)]), |b, par| {
         let mut p: SmallVec<[i32; 64]> = smallvec![0; m];
         // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of m n and m
         // elements.

@@ -6,8 +6,8 @@
 
 use crate::{
     batch::{
-        Element, Matrices, Results, copy_matrix, count, expect_batch, expect_matrix, expect_square, for_each,
-        unlisted,
+        Element, Matrices, Results, copy_matrix, count, expect_batch, expect_matrix, expect_permutations,
+        expect_square, expect_stack, for_each, unlisted, work,
     },
     lu::LuFactor,
 };
@@ -52,8 +52,10 @@ impl Primitive for LuSolve {
         expect(Self::NAME, x, 4, FLOATS)?;
         expect_square(Self::NAME, x, 0)?;
         let [rows, _] = expect_matrix(Self::NAME, x, 3)?;
-        D::equal(Self::NAME, "rows of the right-hand side", rows, &x[0].shape[0])?;
-        expect_batch(Self::NAME, x, 0, 1)?;
+        let (n, batch) = (&x[0].shape[0], &x[0].shape[2..]);
+        D::equal(Self::NAME, "rows of the right-hand side", rows, n)?;
+        expect_stack(Self::NAME, "factors", x[1], x[0].dtype, &[n, n], batch)?;
+        expect_stack(Self::NAME, "pivots", x[2], DType::I64, &[n], batch)?;
         expect_batch(Self::NAME, x, 0, 3)?;
         Ok(smallvec![x[3].clone()])
     }
@@ -100,11 +102,13 @@ fn run<T: Element>(
     let (n, nrhs) = (b.shape()[0], b.shape()[1]);
     let (factors, right) = (Matrices::<T>::new(&packed)?, Matrices::<T>::new(&b)?);
     let perm = Matrices::<i64>::vectors(&p)?;
+    let systems = count(packed.shape(), 2, y);
+    expect_permutations(LuSolve::NAME, &perm, n, systems)?;
     let solution = Results::<T>::new(&y[0].shape, 2)?;
-    for_each(cpu, count(b.shape()), 2 * n * n * nrhs, |i, par| {
+    for_each(cpu, systems, work([2, n, n, nrhs]), |i, par| {
         let (f, p) = (factors.at(i), perm.at(i));
-        // SAFETY: matrices i of the operands are readable and fit each other; the solution is new memory of
-        // n nrhs elements. `compact` outlives its use.
+        // SAFETY: matrices i of the operands are readable and fit each other, by the shape rule, and p is a
+        // permutation; the solution is new memory of n nrhs elements. `compact` outlives its use.
         unsafe {
             let p: SmallVec<[i32; 64]> = (0..n).map(|k| *p.ptr.offset(k as isize * p.row) as i32).collect();
             copy_matrix((n, nrhs), right.at(i), solution.at(i));

@@ -15,7 +15,7 @@
 //! differentiation and transposition.
 
 use crate::{
-    batch::{Matrices, Results, unlisted},
+    batch::{Matrices, Results, count, expect_matrix, expect_stack, unlisted},
     divided::SpectralFunction,
     matrix::{floating, leading, scale_columns},
     stop_gradient::stop_gradient,
@@ -40,10 +40,27 @@ pub struct SpectralDerivative {
 /// The operands before the directions.
 const BASE: usize = 4;
 
+/// The highest order: a derivative of it takes far longer than anyone waits for, and sets of directions are
+/// bits of a `u32`.
+const ORDER: usize = 16;
+
+fn expect_order(op: &'static str, order: usize) -> Result<()> {
+    if order <= ORDER {
+        return Ok(());
+    }
+    Err(Error::argument(op, "number of directions", order, format_args!("at most {ORDER}")))
+}
+
 impl Primitive for SpectralDerivative {
     const NAME: &'static str = "spectral";
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
         expect(Self::NAME, x, x.len().max(BASE), FLOATS)?;
+        expect_order(Self::NAME, x.len() - BASE)?;
+        let [m, n] = expect_matrix(Self::NAME, x, 0)?;
+        let (dtype, batch) = (x[0].dtype, &x[0].shape[2..]);
+        expect_stack(Self::NAME, "U", x[1], dtype, &[m, m], batch)?;
+        expect_stack(Self::NAME, "s", x[2], dtype.real(), &[&D::min(m, n)], batch)?;
+        expect_stack(Self::NAME, "Vh", x[3], dtype, &[n, n], batch)?;
         for e in &x[BASE..] {
             expect_same(Self::NAME, &[x[0], e])?;
         }
@@ -98,7 +115,25 @@ impl Primitive for SpectralCore {
     const NAME: &'static str = "spectral_core";
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
         expect(Self::NAME, x, x.len().max(1), &[DType::F32, DType::F64])?;
-        Ok(smallvec![x.get(1).map_or_else(|| x[0].clone(), |e| (*e).clone())])
+        let [k, batch @ ..] = &x[0].shape[..] else {
+            return Err(Error::rank(Self::NAME, "rank of the singular values", 0, "at least 1"));
+        };
+        let Some(first) = x.get(1) else { return Ok(smallvec![x[0].clone()]) };
+        expect_order(Self::NAME, x.len() - 1)?;
+        let [m, n] = expect_matrix(Self::NAME, x, 1)?;
+        if first.dtype.real() != x[0].dtype || !first.dtype.is_differentiable() {
+            return Err(Error::dtype(
+                Self::NAME,
+                "direction",
+                first.dtype,
+                format_args!("that of s, {}", x[0].dtype),
+            ));
+        }
+        D::equal(Self::NAME, "number of singular values", k, &D::min(m, n))?;
+        for e in &x[1..] {
+            expect_stack(Self::NAME, "direction", e, first.dtype, &[m, n], batch)?;
+        }
+        Ok(smallvec![(*first).clone()])
     }
     // It only stands inside of a decomposition, which is never differentiated.
     fn jvp(&self, _: &[Var], _: &[Var], _: &[Tangent]) -> Outs<Tangent> {
@@ -117,7 +152,7 @@ impl Primitive for SpectralCore {
 
 fn run<T: Scalar>(f: &SpectralFunction, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
     let s = x[0].read();
-    let (k, batch) = (s.shape()[0], s.shape()[1..].iter().product());
+    let (k, batch) = (s.shape()[0], count(s.shape(), 1, y));
     let values = Matrices::<T::Real>::vectors(&s)?;
     let axes = if x.len() == 1 { 1 } else { 2 };
     let result = Results::<T>::new(&y[0].shape, axes)?;
@@ -187,6 +222,11 @@ impl Level {
 
 /// The sum of the module's head, in the basis of the singular vectors: column-major, `m x n`.
 fn derivative(f: &SpectralFunction, s: &[f64], (m, n): (usize, usize), e: &[Vec<C64>]) -> Vec<C64> {
+    let mut result = vec![C64::new(0.0, 0.0); m * n];
+    if result.is_empty() {
+        // The other extent is arbitrary.
+        return result;
+    }
     let levels = levels(s, (m, n));
     let size = levels.len();
     // The directions among the levels.
@@ -206,7 +246,6 @@ fn derivative(f: &SpectralFunction, s: &[f64], (m, n): (usize, usize), e: &[Vec<
             levels.iter().flat_map(|b| levels.iter().map(move |a| element(a, b))).collect()
         })
         .collect();
-    let mut result = vec![C64::new(0.0, 0.0); m * n];
     let mut path = Path { f, levels: &levels, e: &dilated, size, points: Vec::new() };
     for (a, from) in levels.iter().enumerate() {
         let Some(i) = from.row else { continue };

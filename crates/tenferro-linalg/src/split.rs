@@ -22,6 +22,7 @@
 //! that no rule differentiates.
 
 use crate::{
+    batch::{expect_matrix, expect_stack},
     matrix::{floating, leading, over_columns, over_rows, scale_columns, scale_rows},
     stop_gradient::stop_gradient,
     svd::svd,
@@ -33,7 +34,7 @@ use tenferro_core_ops::{
     ops::{FLOATS, expect},
     or_zero,
 };
-use tenferro_tensor::Result;
+use tenferro_tensor::{Error, Result};
 
 /// The factors of `A = A1 A2 + R`. Inputs: A; then, found without differentiation, U and Vh of its singular
 /// value decomposition, the discarded singular values with 0 in place of the kept ones, the r kept ones, and
@@ -45,10 +46,11 @@ impl Primitive for Split {
     const NAME: &'static str = "split";
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
         expect(Self::NAME, x, 6, FLOATS)?;
-        let [mut left, mut right] = [x[0].clone(), x[0].clone()];
-        left.shape[1] = x[4].shape[0].clone();
-        right.shape[0] = x[4].shape[0].clone();
-        Ok(smallvec![left, right])
+        let [m, n] = expect_matrix(Self::NAME, x, 0)?;
+        expect_vectors(Self::NAME, x, [1, 2, 3])?;
+        let r = expect_kept(Self::NAME, x, [4, 5])?;
+        let of = |p, q| Aval::new(x[0].dtype, [p, q].into_iter().chain(&x[0].shape[2..]).cloned());
+        Ok(smallvec![of(m, r), of(r, n)])
     }
     fn decompose(&self, x: &[Var]) -> Option<Outs<Var>> {
         let (r, root) = (x[4].extent(0), x[4].sqrt());
@@ -82,6 +84,27 @@ impl Primitive for Split {
     }
 }
 
+/// Checks U, Vh and the discarded singular values of the matrices of operand 0: the operands `[u, vh, s]`.
+fn expect_vectors<D: Extent>(op: &'static str, x: &[&Aval<D>], [u, vh, s]: [usize; 3]) -> Result<()> {
+    let [m, n] = expect_matrix(op, x, 0)?;
+    let (dtype, batch, k) = (x[0].dtype, &x[0].shape[2..], &D::min(m, n));
+    expect_stack(op, "U", x[u], dtype, &[m, k], batch)?;
+    expect_stack(op, "Vh", x[vh], dtype, &[k, n], batch)?;
+    expect_stack(op, "discarded singular values", x[s], dtype.real(), &[k], batch)
+}
+
+/// Checks the kept singular values of the matrices of operand 0 and their reciprocals, the operands `at`, and
+/// gives their number.
+fn expect_kept<'a, D: Extent>(op: &'static str, x: &[&'a Aval<D>], at: [usize; 2]) -> Result<&'a D> {
+    let Some(r) = x[at[0]].shape.first() else {
+        return Err(Error::rank(op, "rank of the kept singular values", 0, "at least 1"));
+    };
+    let (dtype, batch) = (x[0].dtype.real(), &x[0].shape[2..]);
+    expect_stack(op, "kept singular values", x[at[0]], dtype, &[r], batch)?;
+    expect_stack(op, "reciprocals of the kept singular values", x[at[1]], dtype, &[r], batch)?;
+    Ok(r)
+}
+
 /// `X = (F^H F)^-1 B` where `F^H F` is diagonal. Inputs: F, the reciprocals of the diagonal, which no rule
 /// differentiates, and B.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -91,6 +114,11 @@ impl Primitive for GramSolve {
     const NAME: &'static str = "gram_solve";
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
         expect(Self::NAME, x, 3, FLOATS)?;
+        let [_, r] = expect_matrix(Self::NAME, x, 0)?;
+        let [_, columns] = expect_matrix(Self::NAME, x, 2)?;
+        let (dtype, batch) = (x[0].dtype, &x[0].shape[2..]);
+        expect_stack(Self::NAME, "reciprocals", x[1], dtype.real(), &[r], batch)?;
+        expect_stack(Self::NAME, "right-hand side", x[2], dtype, &[r, columns], batch)?;
         Ok(smallvec![x[2].clone()])
     }
     fn decompose(&self, x: &[Var]) -> Option<Outs<Var>> {
@@ -122,6 +150,10 @@ impl Primitive for GramLyapunov {
     const NAME: &'static str = "gram_lyapunov";
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
         expect(Self::NAME, x, 3, FLOATS)?;
+        let [_, r] = expect_matrix(Self::NAME, x, 0)?;
+        let (dtype, batch) = (x[0].dtype, &x[0].shape[2..]);
+        expect_stack(Self::NAME, "diagonal", x[1], dtype.real(), &[r], batch)?;
+        expect_stack(Self::NAME, "right-hand side", x[2], dtype, &[r, r], batch)?;
         Ok(smallvec![x[2].clone()])
     }
     fn decompose(&self, x: &[Var]) -> Option<Outs<Var>> {
@@ -183,6 +215,13 @@ impl Primitive for Couple {
     const NAME: &'static str = "couple";
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
         expect(Self::NAME, x, 10, FLOATS)?;
+        let [m, n] = expect_matrix(Self::NAME, x, 0)?;
+        expect_vectors(Self::NAME, x, [3, 4, 5])?;
+        let r = expect_kept(Self::NAME, x, [6, 7])?;
+        for (left, right) in [(1, 2), (8, 9)] {
+            expect_stack(Self::NAME, "left factor", x[left], x[0].dtype, &[m, r], &x[0].shape[2..])?;
+            expect_stack(Self::NAME, "right factor", x[right], x[0].dtype, &[r, n], &x[0].shape[2..])?;
+        }
         Ok(smallvec![x[8].clone(), x[9].clone()])
     }
     // In the basis of the singular vectors, with t_i discarded and s_j kept, and p = t_i / s_j, the elements

@@ -21,7 +21,7 @@
 //! order.
 
 use crate::{
-    batch::{Element, Matrices, Results, count, expect_matrix, for_each, unlisted},
+    batch::{Element, Matrices, Results, count, expect_matrix, for_each, unlisted, work},
     matrix::{diagonal, enlarge, floating, leading, over_columns, over_rows, scale_columns, scale_rows},
 };
 use smallvec::smallvec;
@@ -31,7 +31,7 @@ use tenferro_core_ops::{
 };
 use tenferro_cpu::CpuBackend;
 use tenferro_internal_dense::{Field, Real, Vectors};
-use tenferro_tensor::{DType, Result, Tensor, dispatch_float, dispatch_real};
+use tenferro_tensor::{DType, Error, Result, Tensor, dispatch_float, dispatch_real};
 
 /// The factors of `A = U diag(s) Vh` of an `m x n` matrix with `k = min(m, n)`: U is `m x k`, s has length k,
 /// is real, non-negative and descending, Vh is `k x n`. If `full`, U is `m x m` and Vh `n x n`, both unitary.
@@ -114,13 +114,13 @@ fn rotations(e: &Var, s: &Var) -> (Var, Var, Var) {
 
 fn run<T: Element>(op: &Svd, cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
     let a = x[0].read();
-    let (m, n, matrices) = (a.shape()[0], a.shape()[1], count(a.shape()));
+    let (m, n) = (a.shape()[0], a.shape()[1]);
     let vectors = if op.full { Vectors::Full } else { Vectors::Thin };
     let read = Matrices::<T>::new(&a)?;
     let u = Results::<T>::new(&y[0].shape, 2)?;
     let s = Results::<<T as Field>::Real>::new(&y[1].shape, 1)?;
     let vh = Results::<T>::new(&y[2].shape, 2)?;
-    for_each(cpu, matrices, 20 * m * n * m.min(n), |b, par| {
+    for_each(cpu, count(a.shape(), 2, y), work([20, m, n, m.min(n)]), |b, par| {
         // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of the sizes
         // that the shape rule gave, written by this call alone.
         unsafe { T::svd((m, n), read.at(b), u.at(b), s.at(b), vh.at(b), vectors, par) }
@@ -140,8 +140,10 @@ impl Primitive for Gaps {
     const NAME: &'static str = "singular_value_gaps";
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
         expect(Self::NAME, x, 1, &[DType::F32, DType::F64])?;
-        let k = &x[0].shape[0];
-        let table = Aval::new(x[0].dtype, [k, k].into_iter().chain(&x[0].shape[1..]).cloned());
+        let [k, batch @ ..] = &x[0].shape[..] else {
+            return Err(Error::rank(Self::NAME, "rank of the singular values", 0, "at least 1"));
+        };
+        let table = Aval::new(x[0].dtype, [k, k].into_iter().chain(batch).cloned());
         Ok(smallvec![table.clone(), table, x[0].clone()])
     }
     // The derivative of 1/z is -1/z^2 dz, and where 1/z was replaced by 0, so is its derivative.
@@ -167,7 +169,7 @@ impl Primitive for Gaps {
 
 fn tabulate<T: Element + Real>(s: &Operand<'_>, y: &[Aval]) -> Result<Outs<Tensor>> {
     let s = s.read();
-    let (k, batch) = (s.shape()[0], s.shape()[1..].iter().product());
+    let (k, batch) = (s.shape()[0], count(s.shape(), 1, y));
     let read = Matrices::<T>::vectors(&s)?;
     let [gaps, sums] = [Results::<T>::new(&y[0].shape, 2)?, Results::<T>::new(&y[1].shape, 2)?];
     let inverses = Results::<T>::new(&y[2].shape, 1)?;

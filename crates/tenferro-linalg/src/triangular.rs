@@ -2,7 +2,7 @@
 
 use crate::batch::{
     Element, Matrices, Results, copy_matrix, count, expect_batch, expect_matrix, expect_square, for_each,
-    unlisted,
+    unlisted, work,
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
@@ -81,7 +81,7 @@ fn run<T: Element>(
     let (n, nrhs) = (b.shape()[0], b.shape()[1]);
     let (triangles, right) = (Matrices::<T>::new(&t)?, Matrices::<T>::new(&b)?);
     let solution = Results::<T>::new(&y[0].shape, 2)?;
-    for_each(cpu, count(b.shape()), n * n * nrhs, |i, par| {
+    for_each(cpu, count(t.shape(), 2, y), work([1, n, n, nrhs]), |i, par| {
         let mut t = triangles.at(i);
         // SAFETY: matrices i of the operands are readable and fit each other; the solution is new memory.
         unsafe {

@@ -5,14 +5,14 @@
 //! operands, which may be inputs of the program.
 
 use crate::{
-    batch::{Matrices, unlisted},
+    batch::{Matrices, count, unlisted},
     matrix::{leading, over_columns, over_rows},
     svd::svd,
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
-    Aval, Dim, Extent, Fresh, Kernels, Now, Operand, Outs, Primitive, Saves, Tangent, Var, apply_n, build,
-    ops::expect,
+    Aval, Dim, Extent, Fresh, Kernels, Now, Operand, Out, Outs, Primitive, Saves, Tangent, Var, apply_n,
+    build, ops::expect,
 };
 use tenferro_cpu::CpuBackend;
 use tenferro_tensor::{DType, Error, Result, Scalar, Tensor, TensorRef, Value, dispatch_real};
@@ -102,6 +102,9 @@ impl From<&Limits> for Limits {
 /// The rank of a truncation. Inputs: singular values with batch axes, and the four scalars of [`Limits`].
 /// Outputs: the positions 0, 1, .. up to the largest rank of the batch, whose extent is found at run time,
 /// and the rank of every matrix.
+///
+/// Its results are always new tensors: a destination would have to be of an extent that only the run finds,
+/// so one that is given is an error.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Rank;
 
@@ -129,7 +132,11 @@ impl Primitive for Rank {
         Saves::NONE
     }
     fn kernels(table: &mut dyn Kernels) {
-        table.on::<CpuBackend, Self>(&[DType::F32, DType::F64], |_, _, x, y, _| {
+        table.on::<CpuBackend, Self>(&[DType::F32, DType::F64], |_, _, x, y, out| {
+            if !matches!(out, Out::New) {
+                let expected = "new tensors, for the run finds the extent";
+                return Err(Error::argument(Self::NAME, "destination", "a view", expected));
+            }
             let dtype = x[0].dtype();
             dispatch_real!(dtype, T => run::<T>(x, y), else Err(unlisted(Self::NAME, dtype)))
         });
@@ -139,22 +146,24 @@ impl Primitive for Rank {
 fn run<T: Scalar>(x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
     let t = limits(&x[1..])?;
     let s = x[0].read();
-    let (k, batch) = (s.shape()[0], s.shape()[1..].iter().product());
+    let (k, batch) = (s.shape()[0], count(s.shape(), 1, &y[1..]));
     let read = Matrices::<T>::vectors(&s)?;
     let exact = T::DTYPE == DType::F64;
-    let mut values = vec![0.0; k];
-    let mut ranks = Vec::with_capacity(batch);
-    for b in 0..batch {
+    // Of no vectors, even long ones take no memory.
+    let mut values = vec![0.0; if batch == 0 { 0 } else { k }];
+    let mut ranks = Tensor::zeros(DType::I64, &y[1].shape[..])?;
+    let mut largest = 0;
+    for (b, rank) in ranks.as_slice_mut::<i64>()?.iter_mut().enumerate() {
         let s = read.at(b);
         for (i, v) in values.iter_mut().enumerate() {
             // SAFETY: i is below the length of vector b.
             *v = unsafe { *s.ptr.offset(i as isize * s.row) }.to_c64().re;
         }
-        ranks.push(t.rank(&values, exact) as i64);
+        *rank = t.rank(&values, exact) as i64;
+        largest = largest.max(*rank);
     }
-    let largest = ranks.iter().copied().max().unwrap_or(0);
     let kept = Tensor::from_vec_col_major([largest as usize], (0..largest).collect())?;
-    Ok(smallvec![kept, Tensor::from_vec_col_major(&y[1].shape[..], ranks)?])
+    Ok(smallvec![kept, ranks])
 }
 
 fn limits(x: &[Operand<'_>]) -> Result<Truncation> {

@@ -51,13 +51,18 @@ pub struct Sample {
     /// What the reference gives instead of the outputs, where these are free up to a choice, as singular
     /// vectors are up to their phases.
     pub observe: Option<Observe>,
-    /// Differentiable at these inputs, in double precision.
+    /// Differentiable at these inputs.
     pub smooth: bool,
     /// The same call by the methods of the tiers.
     pub surface: Option<SurfaceCalls>,
 }
 
 impl Sample {
+    /// Whether the inputs are of double precision, so that differences can be taken.
+    pub(crate) fn double(&self) -> bool {
+        self.inputs.iter().all(|a| !matches!(a.dtype, DType::F32 | DType::C32))
+    }
+
     /// What the reference gives, of outputs `y` at inputs `x`.
     pub(crate) fn observed(&self, x: &[Array], y: Vec<Array>) -> Vec<Array> {
         match &self.observe {
@@ -304,8 +309,7 @@ where
 
     /// Differentiable inputs.
     pub(crate) fn sample(self, p: P, inputs: Vec<Array>) -> Self {
-        let double = inputs.iter().all(|a| !matches!(a.dtype, DType::F32 | DType::C32));
-        self.listed(p, inputs, double)
+        self.listed(p, inputs, true)
     }
 
     /// Inputs where differences do not approach a derivative.

@@ -8,6 +8,7 @@ use std::{collections::BTreeSet, path::Path};
 pub const COMPLETENESS: &[Completeness] = &[
     Completeness { name: "every_primitive_has_samples", check: every_primitive },
     Completeness { name: "every_operation_has_a_derivative_status", check: derivative_status },
+    Completeness { name: "every_operation_is_listed_in_full", check: listed_in_full },
     Completeness { name: "skips_name_loops", check: skips },
     Completeness { name: "names_are_distinct", check: names },
     Completeness { name: "the_table_in_the_documents_is_current", check: documented },
@@ -88,7 +89,7 @@ fn derivative_status(infos: &[OpInfo]) -> Outcome {
         let complex = |a: &crate::Array| a.dtype.is_complex();
         let smooth = |f: &dyn Fn(&crate::info::Sample) -> bool| {
             let floats = |s: &crate::info::Sample| s.inputs.iter().any(|a| a.dtype.is_differentiable());
-            i.samples.iter().any(|s| s.smooth && floats(s) && f(s))
+            i.samples.iter().any(|s| s.smooth && s.double() && floats(s) && f(s))
         };
         let takes_complex = i.samples.iter().any(|s| s.inputs.iter().any(complex));
         let inputs = i.samples.iter().any(|s| !s.inputs.is_empty());
@@ -99,6 +100,26 @@ fn derivative_status(infos: &[OpInfo]) -> Outcome {
         } else {
             Ok(())
         }
+    }))
+}
+
+/// An operation has a stated error, a call with symbolic extents and methods, or says why it has none.
+fn listed_in_full(infos: &[OpInfo]) -> Outcome {
+    type Part = (&'static str, fn(&OpInfo) -> bool);
+    let parts: [Part; 3] = [
+        ("errors", |i| !i.errors.is_empty()),
+        ("symbolic", |i| !i.symbolic.is_empty()),
+        ("surfaces", |i| i.samples.iter().any(|s| s.surface.is_some())),
+    ];
+    all(infos.iter().flat_map(|i| {
+        parts.map(|(name, has)| {
+            let skipped = i.skips.iter().any(|(skip, _)| *skip == name);
+            if has(i) || skipped {
+                Ok(())
+            } else {
+                Err(format!("{}: no {name}, and no reason for it", i.name))
+            }
+        })
     }))
 }
 

@@ -5,9 +5,11 @@ mod closed;
 mod completeness;
 mod decomposition;
 mod errors;
+mod hostile;
 mod inputs;
 mod into;
 mod jvp;
+mod precision;
 mod promotion;
 mod second_order;
 mod shape;
@@ -16,6 +18,7 @@ mod surfaces;
 mod symbolic;
 mod tiers;
 mod transpose;
+mod upstream;
 mod value;
 mod views;
 
@@ -74,10 +77,21 @@ pub const LOOPS: &[Loop] = &[
     Loop { name: "decomposition", relevant: decomposition::relevant, check: decomposition::check },
     Loop { name: "jvp", relevant: differentiable, check: jvp::check },
     Loop { name: "flat", relevant: |i| i.order == 0, check: jvp::check_flat },
+    Loop { name: "precision", relevant: precision::relevant, check: precision::check },
     Loop { name: "transpose", relevant: differentiable, check: transpose::check },
     Loop { name: "second_order", relevant: |i| i.order > 1 && differentiable(i), check: second_order::check },
     Loop { name: "closed_derivative", relevant: |i| !i.closed.is_empty(), check: closed::check },
     Loop { name: "errors", relevant: |i| !i.errors.is_empty(), check: errors::check },
+    Loop {
+        name: "hostile",
+        relevant: |i| i.samples.iter().any(|s| !s.inputs.is_empty()),
+        check: hostile::check,
+    },
+    Loop {
+        name: "upstream",
+        relevant: |i| i.samples.iter().any(|s| !s.inputs.is_empty()),
+        check: upstream::check,
+    },
     Loop { name: "inputs_untouched", relevant: |_| true, check: inputs::check },
 ];
 

@@ -193,6 +193,7 @@ fn cast() -> OpInfo {
         .value(F64, vec![Array::complexes(C64_, &[1], &[(2.5, 7.0)])], f64s(&[1], &[2.5]))
         .value(I32, vec![i64s(&[1 << 32, (1 << 31) + 5])], Array::ints(I32, &[2], &[0, i32::MIN as i64 + 5]))
         .symbolic(C64_, &[&["n", "m"]])
+        .skip("errors", ANY_TENSOR)
         .done()
 }
 
@@ -220,6 +221,8 @@ fn convert() -> OpInfo {
         .error(F32, vec![any(F64, &[2], 1)], &["f64", "f32"])
         .error(F64, vec![any(C64_, &[2], 1)], &["c64", "f64"])
         .error(I64, vec![any(F32, &[2], 1)], &["f32", "i64"])
+        .skip("precision", "no conversion leads from double precision back to a single one")
+        .skip("upstream", UPSTREAM)
         .done()
 }
 

@@ -197,16 +197,20 @@ fn numbers() -> Vec<OpInfo> {
             Elem::Float(z) => Elem::Float(z.conj()),
             e => e,
         }))
+        .skip("errors", ANY_TENSOR)
         .done(),
         on_numbers!(real, EVERY, Var::real, |_, x| x[0].map(x[0].dtype.real(), |e| match e {
             Elem::Float(z) => Elem::real(z.re),
             e => e,
         }))
+        .skip("errors", ANY_TENSOR)
         .done(),
         on_numbers!(imag, EVERY, Var::imag, |_, x| x[0].map(x[0].dtype.real(), |e| match e {
             Elem::Float(z) => Elem::real(z.im),
             Elem::Int(_) => Elem::Int(0),
         }))
+        .skip("errors", ANY_TENSOR)
+        .skip("upstream", UPSTREAM)
         .done(),
         op("recip", |_: &(), x: &[Var]| x[0].recip(), |_, x| elementwise(x, |x| 1.0 / x, |z| z.inv()))
             .each(FLOATS, |o, d| {
@@ -217,6 +221,8 @@ fn numbers() -> Vec<OpInfo> {
             .value((), at(0.0), r(INF))
             .value((), at_c(1e300, 1e300), c(5e-301, -5e-301))
             .symbolic((), &[&["n"]])
+            .skip("surfaces", COMPOSED)
+            .error_of("div", (), vec![Array::ints(Bool, &[2], &[1, 0])], &["bool"])
             .done(),
         op("complex", |_: &(), x: &[Var]| x[0].complex(), |_, x| x[0].cast(x[0].dtype.complex()))
             .each(EVERY, |o, d| {
@@ -225,6 +231,8 @@ fn numbers() -> Vec<OpInfo> {
                     .sample((), vec![any(d, &[2, 0], 2)])
             })
             .symbolic((), &[&["n"]])
+            .skip("errors", ANY_TENSOR)
+            .skip("surfaces", IN_RULES)
             .done(),
     ]
 }

@@ -19,6 +19,14 @@ use crate::{
     matrix::{Matrix, matrices, stack},
 };
 
+/// The tolerance where a result of a matrix of this `order`, the larger of its extents or of the sizes that
+/// its symbolic calls are run at, moves by `condition` times as much as the matrix, both relative to their
+/// largest element. A stable algorithm errs as if each element of the matrix were off by at most `order`
+/// rounding errors.
+fn bound(order: usize, condition: f64) -> f64 {
+    order as f64 * condition
+}
+
 /// Why a loop that moves the operands does not apply to an operation with hints.
 const HINTS: &str = "hints do not move with the operands; the derivative is that of the operation it serves";
 
@@ -41,11 +49,11 @@ fn with_values(dtype: DType, [m, n]: [usize; 2], values: &[&[f64]], seed: u64) -
     stack(dtype, [m, n], &batch, &parts)
 }
 
-/// Random square matrices far from singular ones.
+/// Random matrices far from singular ones: the condition of a square one is below 2.5.
 fn dominant(dtype: DType, shape: &[usize], seed: u64) -> Array {
     let x = any(dtype, shape, seed);
     Array::from_fn(dtype, shape, |i| {
-        let far = if i[0] == i[1] { 3.0 } else { 0.0 };
+        let far = if i[0] == i[1] { f64::max(3.0, shape[0] as f64) } else { 0.0 };
         x.at(i).plus(crate::array::Elem::real(far))
     })
 }

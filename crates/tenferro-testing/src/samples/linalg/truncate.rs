@@ -102,6 +102,11 @@ fn truncate() -> OpInfo {
     .error((), with(any(F64, &[2], 1), Truncation { weight: f64::NAN, ..all }), &["weight", "NaN"])
     .error((), with(any(F64, &[], 1), all), &["0", "at least 1"])
     .error((), with(any(C64_, &[2], 1), all), &["c64", "f32 | f64"])
+    .skip("surfaces", IN_RULES)
+    .symbolic_call(&[(F64, &["n", "m"]), (I64, &[]), (F64, &[])], |x| {
+        let zero = x[2].like(0.0);
+        apply_n(&Rank, &[&x[0], &(&x[1] + 2.0), &x[2], &zero, &zero], 2)[1].clone()
+    })
     .done()
 }
 
@@ -192,7 +197,9 @@ fn svd_truncated() -> OpInfo {
 /// extent.
 pub(super) fn raw<V: IntoVars + 'static>(o: Listing<Truncation, V, Vec<Array>>) -> OpInfo {
     let all = Truncation::default();
-    o.tolerance(128.0)
+    o
+        // Products and values move as the matrix does, the discarded weight twice as much.
+        .tolerance(bound(4, 2.0))
         .each(FLOATS, |o, d| {
             o.sample(Truncation::max_rank(2), vec![with_values(d, [3, 3], &[&[6.0, 4.0, 1.5]], 1)])
                 .sample(Truncation::max_rank(1), vec![with_values(d, [4, 2], &[&[5.0, 2.0]], 3)])
@@ -211,6 +218,8 @@ pub(super) fn raw<V: IntoVars + 'static>(o: Listing<Truncation, V, Vec<Array>>) 
         .kink(Truncation::max_rank(1), vec![Array::ints(I64, &[2, 2], &[3, 0, 0, 1])])
         .skip("rank_0", "a matrix is needed")
         .skip("shape", FOUND)
+        .skip("symbolic", "no cotangent has the rank as its extent; see the invariants")
+        .skip("precision", "vectors and factors have a gauge; the derivative is checked on the invariants")
         .skip("jvp", "vectors and factors have a gauge; the derivative is checked on the invariants")
         .skip("second_order", "vectors and factors have a gauge; the derivative is checked on the invariants")
         .error_of("truncate", Truncation { abs: -1.0, ..all }, vec![any(F64, &[2, 2], 1)], &["abs", "-1"])
@@ -259,7 +268,8 @@ fn svd_truncated_invariants() -> OpInfo {
             ]
         },
     )
-    .tolerance(256.0)
+    // Vectors move by the inverse of the gap, 6 / (6 - 4), the products of three of them by more.
+    .tolerance(bound(5, 4.0))
     .each(FLOATS, |o, d| {
         o.sample(Truncation::max_rank(2), vec![with_values(d, [3, 3], &[&[6.0, 4.0, 1.5]], 1)])
             .sample(Truncation::max_rank(1), vec![with_values(d, [4, 2], &[&[5.0, 2.0]], 3)])
@@ -280,6 +290,8 @@ fn svd_truncated_invariants() -> OpInfo {
         (&u * &s.expand_dims(&[0])).matmul(&vh)
     })
     .skip("rank_0", "a matrix is needed")
+    .skip("surfaces", COMPOSED)
+    .error_of("svd", all, vec![any(F64, &[2], 1)], &["1", "at least 2"])
     .done()
 }
 
