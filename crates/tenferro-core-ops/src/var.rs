@@ -507,6 +507,9 @@ impl Var {
 
     /// `c` in this value's dtype and shape, without storing it more than once.
     pub fn like(&self, c: f64) -> Var {
+        if let Var::Failed(_) = self {
+            return self.clone();
+        }
         let a = self.aval();
         let s = Var::scalar(a.dtype, C64::new(c, 0.0));
         if a.shape.is_empty() { s } else { apply1(&ops::BroadcastInDim::new(&[], a.shape, &[]), &[&s]) }

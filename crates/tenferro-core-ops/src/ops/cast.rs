@@ -50,7 +50,9 @@ impl Var {
 
     /// The elements as `to`, without loss of kind: only up the promotion lattice.
     pub fn convert(&self, to: DType) -> Var {
-        if self.dtype().can_convert_to(to) {
+        if self.ok().is_err() {
+            self.clone()
+        } else if self.dtype().can_convert_to(to) {
             self.cast(to)
         } else {
             let expected = "a dtype above it in the promotion order (use cast to lose information)";

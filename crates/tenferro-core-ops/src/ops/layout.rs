@@ -385,7 +385,7 @@ impl Var {
     /// With new axes of extent 1, which are at `axes` in the result.
     pub fn expand_dims(&self, axes: &[usize]) -> Var {
         let rank = self.rank() + axes.len();
-        if let Err(e) = expect_axes("expand_dims", axes, rank) {
+        if let Err(e) = self.ok().map(drop).and_then(|()| expect_axes("expand_dims", axes, rank)) {
             return Var::Failed(e);
         }
         let mut old = self.shape().into_iter();

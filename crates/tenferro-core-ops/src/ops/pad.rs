@@ -116,6 +116,9 @@ impl Var {
         if let Err(e) = self.one_per_axis(Pad::NAME, "number of low, high and interior", lengths) {
             return Var::Failed(e);
         }
+        if let Err(e) = value.ok() {
+            return Var::Failed(e);
+        }
         if interior.iter().all(|&g| g == 0) && low.iter().chain(high).all(|d| *d == Dim::Lit(0)) {
             return self.clone();
         }

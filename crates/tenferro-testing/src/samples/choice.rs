@@ -222,7 +222,6 @@ fn convert() -> OpInfo {
         .error(F64, vec![any(C64_, &[2], 1)], &["c64", "f64"])
         .error(I64, vec![any(F32, &[2], 1)], &["f32", "i64"])
         .skip("precision", "no conversion leads from double precision back to a single one")
-        .skip("upstream", UPSTREAM)
         .done()
 }
 

@@ -108,7 +108,6 @@ fn expand_squeeze() -> [OpInfo; 2] {
     .symbolic(vec![1], &[&["n", "m"]])
     .error(vec![3], vec![any(F64, &[2], 1)], &["3"])
     .error(vec![0, 0], vec![any(F64, &[2], 1)], &["0", "distinct"])
-    .skip("upstream", UPSTREAM)
     .done();
     let squeeze = op(
         "squeeze",
@@ -188,7 +187,6 @@ fn broadcasts() -> Vec<OpInfo> {
     .symbolic((), &[&["n"], &["n", "m"]])
     .error((), vec![any(F64, &[2, 3], 1), any(F64, &[2], 2)], &["1", "at least 2"])
     .skip("surfaces", IN_RULES)
-    .skip("upstream", UPSTREAM)
     .done();
     vec![in_dim, like]
 }
@@ -336,7 +334,6 @@ fn pad() -> OpInfo {
     )
     .error(p(&[1], &[1], &[0]), vec![any(F64, &[2], 1), any(F64, &[1], 2)], &["[1]", "scalar"])
     .error(p(&[1], &[1], &[0]), vec![any(F64, &[2], 1), any(C64_, &[], 2)], &["c64", "f64"])
-    .skip("upstream", UPSTREAM)
     .done()
 }
 

@@ -35,8 +35,6 @@ const IN_RULES: &str = "derivative rules and programs use it, and no method is i
 const COMPOSED: &str = "a function of operations that have methods";
 /// Why an operation has no errors.
 const ANY_TENSOR: &str = "every tensor is fit for it";
-/// Why an error of an operand is not the error of the result.
-const UPSTREAM: &str = "the operation looks at an operand that has failed as if it were a scalar";
 
 /// Real and complex floating-point dtypes.
 const FLOATS: [DType; 4] = [F64, C64, F32, C32];
