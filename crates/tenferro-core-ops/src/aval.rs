@@ -73,6 +73,11 @@ impl Aval {
 }
 
 impl Aval<Dim> {
+    /// Number of elements.
+    pub fn count(&self) -> Dim {
+        self.shape.iter().fold(Dim::Lit(1), |n, d| n.mul(d))
+    }
+
     /// The extents under `env`.
     pub fn eval(&self, env: &Env) -> Result<Aval> {
         Ok(Aval { dtype: self.dtype, shape: self.shape.iter().map(|d| d.eval(env)).collect::<Result<_>>()? })

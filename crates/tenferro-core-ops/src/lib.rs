@@ -17,6 +17,7 @@ mod execute;
 mod kernels;
 mod op;
 pub mod ops;
+mod simplify;
 mod surface;
 mod tape;
 mod var;
@@ -30,6 +31,7 @@ pub use element::{Element, Number, Ordered};
 pub use execute::{aval_of, contiguous, execute, execute_into, into_tensor};
 pub use kernels::{Alike, Coming, Kernel, KernelFn, KernelTable, Kernels, Prepare, Prepared, Shortcuts};
 pub use op::{Arg, KeptOp, Op, Outs, Primitive, Real, Saves, Tangent};
+pub use simplify::{Calls, Ref, Rewrite, Term, Terms};
 pub use surface::{align, align_batch, broadcast_all, broadcast_shape, broadcast_to};
 pub use tape::{Node, leaf, no_grad};
 pub use var::{

@@ -10,6 +10,8 @@ use crate::{
     digest::Digest,
     dim::{Dim, Extent, Fresh},
     kernels::Kernels,
+    ops::Fused,
+    simplify::{Rewrite, Term},
     var::Var,
 };
 use smallvec::SmallVec;
@@ -138,6 +140,26 @@ pub trait Primitive: Clone + Eq + Hash + Debug + Send + Sync + 'static {
         self.clone()
     }
 
+    /// A better form of the call that makes `y` of `x`, if there is one: the same result to the last bit, signed
+    /// zeros and infinities included (a NaN stays one, of whatever sign), and the same inputs refused. The new
+    /// call is simplified in turn, so each must be better than the one before. An
+    /// [`ELEMENTWISE`](Self::ELEMENTWISE) operation is only asked where all operands provably have the shape of
+    /// the result.
+    fn simplify<'a>(&self, _x: &[Term<'a>], _y: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+        None
+    }
+
+    /// Floating-point operations of the call that makes `y` of `x`, where there is a rule; by default one for every
+    /// element if it is [`ELEMENTWISE`](Self::ELEMENTWISE).
+    fn flops(&self, _x: &[&Aval<Dim>], y: &[Aval<Dim>]) -> Option<Dim> {
+        Self::ELEMENTWISE.then(|| y[0].count())
+    }
+
+    /// The operation as a chain of others, if it is one, for who looks at its steps.
+    fn chain(&self) -> Option<&Fused> {
+        None
+    }
+
     /// Lists the kernels of this operation, for every backend its crate knows. Called at the first use on
     /// each backend.
     fn kernels(_table: &mut dyn Kernels) {}
@@ -178,6 +200,12 @@ pub trait Op: Debug + Send + Sync + Any {
     fn dims(&self) -> &[Dim];
     /// [`Primitive::with_dims`].
     fn with_dims(&self, dims: &[Dim]) -> Arc<dyn Op>;
+    /// [`Primitive::simplify`].
+    fn simplify<'a>(&self, x: &[Term<'a>], y: &[Aval<Dim>]) -> Option<Rewrite<'a>>;
+    /// [`Primitive::flops`].
+    fn flops(&self, x: &[&Aval<Dim>], y: &[Aval<Dim>]) -> Option<Dim>;
+    /// [`Primitive::chain`].
+    fn chain(&self) -> Option<&Fused>;
     /// [`Primitive::kernels`].
     fn install(&self, table: &mut dyn Kernels);
     /// [`Primitive::saves`].
@@ -256,6 +284,15 @@ impl<P: Primitive> Op for P {
     }
     fn with_dims(&self, dims: &[Dim]) -> Arc<dyn Op> {
         Arc::new(Primitive::with_dims(self, dims))
+    }
+    fn simplify<'a>(&self, x: &[Term<'a>], y: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+        Primitive::simplify(self, x, y)
+    }
+    fn flops(&self, x: &[&Aval<Dim>], y: &[Aval<Dim>]) -> Option<Dim> {
+        Primitive::flops(self, x, y)
+    }
+    fn chain(&self) -> Option<&Fused> {
+        Primitive::chain(self)
     }
     fn install(&self, table: &mut dyn Kernels) {
         P::kernels(table)

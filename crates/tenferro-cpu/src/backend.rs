@@ -147,7 +147,7 @@ impl Backend for CpuBackend {
             }
         }
         let checked = self.checks_nan();
-        if checked && let Some(chain) = op.as_any().downcast_ref() {
+        if checked && let Some(chain) = op.chain() {
             // Step by step, so that the error names the one that made the NaN.
             return self.store(op.name(), kernels::nan::steps(self, chain, x)?, y, out);
         }

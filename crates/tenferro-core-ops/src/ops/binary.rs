@@ -1,11 +1,12 @@
 //! Elementwise functions of two inputs of equal dtype and shape. Broadcasting and promotion happen at the
 //! surface, before these.
 
-use super::{FLOATS, NUMBERS, ORDERED, expect, expect_same, first, sum};
+use super::{FLOATS, NUMBERS, Neg, ORDERED, expect, expect_same, first, sum};
 use crate::{
     aval::Aval,
-    dim::{Extent, Fresh},
+    dim::{Dim, Extent, Fresh},
     op::{Arg, Outs, Primitive, Saves, Tangent},
+    simplify::{Rewrite, Term},
     var::{Var, alike, apply_long, apply1},
 };
 use smallvec::smallvec;
@@ -34,7 +35,8 @@ macro_rules! binary_rows {
     };
 }
 
-/// One operation's derivative: what it is defined for, what the reverse rule reads, and the three rules.
+/// One operation: what it is defined for, what the reverse rule reads, the three rules of its derivative, and
+/// its identities.
 trait Rule {
     const DTYPES: &'static [DType];
     const SAVES: Saves;
@@ -47,6 +49,10 @@ trait Rule {
         [0, 1].map(|_| Some(Var::Failed(e.clone())))
     }
     fn vjp(_ct: &Var, _x: &[Var], _z: &Var, _need: &[bool]) -> Option<[Tangent; 2]> {
+        None
+    }
+    /// Where it is one of its operands or another operation; see [`Primitive::simplify`].
+    fn simplify<'a>(_x: Term<'a>, _y: Term<'a>) -> Option<Rewrite<'a>> {
         None
     }
 }
@@ -76,6 +82,9 @@ macro_rules! define {
                 let g = <Self as Rule>::vjp(&first(ct), x, &y[0], need)?;
                 Some(g.into_iter().zip(need).map(|(g, &n)| g.filter(|_| n)).collect())
             }
+            fn simplify<'a>(&self, x: &[Term<'a>], _: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+                <Self as Rule>::simplify(x[0], x[1])
+            }
             fn saves(&self) -> Saves {
                 <Self as Rule>::SAVES
             }
@@ -97,6 +106,20 @@ impl Rule for Add {
     fn vjp(ct: &Var, _: &[Var], _: &Var, _: &[bool]) -> Option<[Tangent; 2]> {
         Some([Some(ct.clone()), Some(ct.clone())])
     }
+    // x + -0 = x and x + -z = x - z. With +0 it would not keep x = -0; integers have one zero.
+    fn simplify<'a>(x: Term<'a>, y: Term<'a>) -> Option<Rewrite<'a>> {
+        if y.is(-0.0) {
+            return Some(Rewrite::Same(x));
+        }
+        if x.is(-0.0) {
+            return Some(Rewrite::Same(y));
+        }
+        let difference = |a: Term<'a>, b: Term<'a>| {
+            let (_, z) = b.made_by::<Neg>()?;
+            Some(Rewrite::call(Sub, [a, z[0]]))
+        };
+        difference(x, y).or_else(|| difference(y, x))
+    }
 }
 
 impl Rule for Sub {
@@ -114,6 +137,19 @@ impl Rule for Sub {
     fn vjp(ct: &Var, _: &[Var], _: &Var, need: &[bool]) -> Option<[Tangent; 2]> {
         Some([Some(ct.clone()), need[1].then(|| -ct)])
     }
+    // x - 0 = x, x - -z = x + z.
+    fn simplify<'a>(x: Term<'a>, y: Term<'a>) -> Option<Rewrite<'a>> {
+        if y.is(0.0) {
+            return Some(Rewrite::Same(x));
+        }
+        let (_, z) = y.made_by::<Neg>()?;
+        Some(Rewrite::call(Add, [x, z[0]]))
+    }
+}
+
+/// Whether this is a real 1: of complex numbers, a factor 1 + 0i makes NaN of infinities.
+fn is_one(x: Term<'_>) -> bool {
+    !x.aval().dtype.is_complex() && x.is(1.0)
 }
 
 impl Rule for Mul {
@@ -133,6 +169,13 @@ impl Rule for Mul {
     fn vjp(ct: &Var, x: &[Var], _: &Var, need: &[bool]) -> Option<[Tangent; 2]> {
         Some([need[0].then(|| ct * &x[1].conj()), need[1].then(|| ct * &x[0].conj())])
     }
+    // x 1 = x.
+    fn simplify<'a>(x: Term<'a>, y: Term<'a>) -> Option<Rewrite<'a>> {
+        if is_one(y) {
+            return Some(Rewrite::Same(x));
+        }
+        is_one(x).then_some(Rewrite::Same(y))
+    }
 }
 
 impl Rule for Div {
@@ -148,6 +191,10 @@ impl Rule for Div {
         let g = ct / &x[1].conj();
         let second = need[1].then(|| -&(&g * &z.conj()));
         Some([Some(g), second])
+    }
+    // x / 1 = x.
+    fn simplify<'a>(x: Term<'a>, y: Term<'a>) -> Option<Rewrite<'a>> {
+        is_one(y).then_some(Rewrite::Same(x))
     }
 }
 

@@ -3,8 +3,9 @@
 use super::{ALL, expect, first};
 use crate::{
     aval::Aval,
-    dim::{Extent, Fresh},
+    dim::{Dim, Extent, Fresh},
     op::{Arg, Outs, Primitive, Saves, Tangent},
+    simplify::{Rewrite, Term},
     var::{Var, apply1},
 };
 use smallvec::smallvec;
@@ -30,6 +31,10 @@ impl Primitive for Cast {
     }
     fn transpose(&self, ct: &[Tangent], x: &[Arg]) -> Outs<Tangent> {
         smallvec![Some(first(ct).cast(x[0].aval().dtype))]
+    }
+    /// To its own dtype, `x`.
+    fn simplify<'a>(&self, x: &[Term<'a>], _: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+        (x[0].aval().dtype == self.to).then(|| Rewrite::Same(x[0]))
     }
     fn saves(&self) -> Saves {
         Saves::NONE

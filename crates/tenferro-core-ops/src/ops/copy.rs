@@ -3,8 +3,9 @@
 use super::{ALL, expect, first, linear};
 use crate::{
     aval::Aval,
-    dim::{Extent, Fresh},
+    dim::{Dim, Extent, Fresh},
     op::{Arg, Outs, Primitive, Saves, Tangent},
+    simplify::{Rewrite, Term},
     var::Var,
 };
 use smallvec::smallvec;
@@ -25,6 +26,10 @@ impl Primitive for Copy {
     }
     fn transpose(&self, ct: &[Tangent], _: &[Arg]) -> Outs<Tangent> {
         smallvec![Some(first(ct))]
+    }
+    /// `x`, which a program need not have twice.
+    fn simplify<'a>(&self, x: &[Term<'a>], _: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+        Some(Rewrite::Same(x[0]))
     }
     fn saves(&self) -> Saves {
         Saves::NONE

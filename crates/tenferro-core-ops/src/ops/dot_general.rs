@@ -1,10 +1,11 @@
 //! Contraction of two tensors, the operation all matrix products and einsums become.
 
-use super::{Axes, NUMBERS, expect, expect_axes, first, sum};
+use super::{Axes, Conj, NUMBERS, Transpose, expect, expect_axes, first, sum};
 use crate::{
     aval::{Aval, Extents},
     dim::{Dim, Extent, Fresh},
     op::{Arg, Outs, Primitive, Saves, Tangent},
+    simplify::{Rewrite, Term},
     var::{Var, apply1},
 };
 use smallvec::{SmallVec, smallvec};
@@ -39,6 +40,32 @@ impl DotGeneral {
     /// Axes of rhs that are neither summed nor batch, in order.
     pub fn rhs_free(&self, rank: usize) -> Axes {
         free(rank, &self.rhs_contract, &self.rhs_batch)
+    }
+
+    /// Where operand `i`, `x`, is `conj(z)`: the same contraction with `z` instead, and `z`.
+    fn without_conj<'a>(&self, i: usize, x: Term<'a>) -> Option<(Self, Term<'a>)> {
+        let (_, z) = x.made_by::<Conj>()?;
+        let mut op = self.clone();
+        let conj = if i == 0 { &mut op.conj_lhs } else { &mut op.conj_rhs };
+        *conj = !*conj;
+        Some((op, z[0]))
+    }
+
+    /// Where operand `i`, `x`, is a transpose of `z`: the same contraction with `z` instead, and `z`.
+    fn without_transpose<'a>(&self, i: usize, x: Term<'a>) -> Option<(Self, Term<'a>)> {
+        let (Transpose { perm }, z) = x.made_by()?;
+        let free = if i == 0 { self.lhs_free(perm.len()) } else { self.rhs_free(perm.len()) };
+        // The free axes of the result stand in the order of the operand's own.
+        if !free.windows(2).all(|w| perm[w[0]] < perm[w[1]]) {
+            return None;
+        }
+        let mut op = self.clone();
+        let (contract, batch) = match i {
+            0 => (&mut op.lhs_contract, &mut op.lhs_batch),
+            _ => (&mut op.rhs_contract, &mut op.rhs_batch),
+        };
+        contract.iter_mut().chain(batch).for_each(|a| *a = perm[*a]);
+        Some((op, z[0]))
     }
 }
 
@@ -164,6 +191,19 @@ impl Primitive for DotGeneral {
             wanted.then(|| Primitive::transpose(self, ct, &[arg(0), arg(1)]).swap_remove(i)).flatten()
         };
         Some(need.iter().enumerate().map(pull).collect())
+    }
+    /// Conjugates and transposes of the operands become part of the contraction.
+    fn simplify<'a>(&self, x: &[Term<'a>], _: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+        let side = |i: usize| {
+            let (op, z) = self.without_conj(i, x[i]).or_else(|| self.without_transpose(i, x[i]))?;
+            Some(Rewrite::call(op, if i == 0 { [z, x[1]] } else { [x[0], z] }))
+        };
+        side(0).or_else(|| side(1))
+    }
+    /// A product and a sum for each element of the result and each index that is summed.
+    fn flops(&self, x: &[&Aval<Dim>], y: &[Aval<Dim>]) -> Option<Dim> {
+        let summed = self.lhs_contract.iter().fold(Dim::Lit(2), |n, &a| n.mul(&x[0].shape[a]));
+        Some(summed.mul(&y[0].count()))
     }
     fn saves(&self) -> Saves {
         Saves::INPUTS

@@ -4,7 +4,7 @@
 use super::expect_shape;
 use crate::{
     aval::Aval,
-    dim::{Extent, Fresh},
+    dim::{Dim, Extent, Fresh},
     op::{Op, Outs, Primitive},
     var::{Var, apply1},
 };
@@ -115,6 +115,12 @@ impl Primitive for Fused {
             return Err(Error::argument(Self::NAME, "output", s, expected));
         }
         Ok(self.outputs.iter().map(|&s| values[self.inputs + s as usize].clone()).collect())
+    }
+    fn flops(&self, _: &[&Aval<Dim>], y: &[Aval<Dim>]) -> Option<Dim> {
+        Some(y[0].count().mul(&Dim::Lit(self.steps.len())))
+    }
+    fn chain(&self) -> Option<&Fused> {
+        Some(self)
     }
     fn decompose(&self, x: &[Var]) -> Option<Outs<Var>> {
         let mut values = x.to_vec();

@@ -6,6 +6,7 @@ use crate::{
     aval::{Aval, Extents, ShapeOf},
     dim::{Dim, Extent, Fresh},
     op::{Arg, Outs, Primitive, Saves, Tangent},
+    simplify::{Rewrite, Term},
     var::{Var, apply1},
 };
 use smallvec::{SmallVec, smallvec};
@@ -41,6 +42,14 @@ impl Primitive for Transpose {
     }
     fn view(&self, x: &Layout) -> Option<Layout> {
         x.transpose(Self::NAME, &self.perm).ok()
+    }
+    /// By the identity, `x`; of a transpose, one transpose.
+    fn simplify<'a>(&self, x: &[Term<'a>], _: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+        if is_identity(&self.perm) {
+            return Some(Rewrite::Same(x[0]));
+        }
+        let (inner, x) = x[0].made_by::<Transpose>()?;
+        Some(Rewrite::call(Transpose { perm: self.perm.iter().map(|&p| inner.perm[p]).collect() }, x))
     }
     fn saves(&self) -> Saves {
         Saves::NONE
@@ -87,6 +96,16 @@ impl Primitive for Reshape {
     }
     fn with_dims(&self, dims: &[Dim]) -> Self {
         Reshape { shape: dims.into() }
+    }
+    /// To its own shape, `x`; of a reshape, the last one. The number of elements of the inner operand, which the
+    /// inner call checks, must be known to be right.
+    fn simplify<'a>(&self, x: &[Term<'a>], y: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+        let a = x[0].aval();
+        if *a == y[0] {
+            return Some(Rewrite::Same(x[0]));
+        }
+        let (_, x) = x[0].made_by::<Reshape>()?;
+        (x[0].aval().count() == a.count()).then(|| Rewrite::call(self.clone(), x))
     }
     fn saves(&self) -> Saves {
         Saves::NONE
@@ -163,6 +182,10 @@ impl Primitive for BroadcastInDim {
     }
     fn with_dims(&self, dims: &[Dim]) -> Self {
         BroadcastInDim { shape: dims.into(), axes: self.axes.clone(), repeated: self.repeated.clone() }
+    }
+    /// With every axis in its place and the extent it has, `x`.
+    fn simplify<'a>(&self, x: &[Term<'a>], _: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+        is_identity(&self.axes).then(|| Rewrite::Same(x[0]))
     }
     fn saves(&self) -> Saves {
         Saves::NONE
@@ -254,6 +277,13 @@ impl Primitive for Slice {
     fn with_dims(&self, dims: &[Dim]) -> Self {
         Slice { bounds: dims.into(), steps: self.steps.clone() }
     }
+    /// Of everything, `x`.
+    fn simplify<'a>(&self, x: &[Term<'a>], _: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+        let shape = &x[0].aval().shape;
+        let (starts, limits) = self.bounds.split_at(shape.len());
+        let full = starts.iter().all(|s| *s == Dim::Lit(0)) && limits == &shape[..];
+        full.then(|| Rewrite::Same(x[0]))
+    }
     fn saves(&self) -> Saves {
         Saves::NONE
     }
@@ -283,9 +313,25 @@ impl Primitive for Reverse {
     fn view(&self, x: &Layout) -> Option<Layout> {
         x.reverse(Self::NAME, &self.axes).ok()
     }
+    /// Along no axes, `x`; of a reverse, one along the axes that only one of the two reverses.
+    fn simplify<'a>(&self, x: &[Term<'a>], _: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+        if self.axes.is_empty() {
+            return Some(Rewrite::Same(x[0]));
+        }
+        let (inner, x) = x[0].made_by::<Reverse>()?;
+        let only = |a: &Axes, b: &Axes| a.iter().filter(|i| !b.contains(i)).copied().collect::<Axes>();
+        let mut axes = only(&self.axes, &inner.axes);
+        axes.extend(only(&inner.axes, &self.axes));
+        axes.sort();
+        Some(Rewrite::call(Reverse { axes }, x))
+    }
     fn saves(&self) -> Saves {
         Saves::NONE
     }
+}
+
+fn is_identity(perm: &[usize]) -> bool {
+    perm.iter().enumerate().all(|(i, &p)| i == p)
 }
 
 /// The extents, if all are known.
@@ -300,7 +346,7 @@ fn literals(extents: &[Dim]) -> Option<Extents> {
 impl Var {
     /// Axis `i` of the result is axis `perm[i]` of `self`.
     pub fn transpose(&self, perm: &[usize]) -> Var {
-        if perm.len() == self.rank() && perm.iter().enumerate().all(|(i, &p)| i == p) {
+        if perm.len() == self.rank() && is_identity(perm) {
             return self.clone();
         }
         apply1(&Transpose { perm: Axes::from_slice(perm) }, &[self])
@@ -332,8 +378,7 @@ impl Var {
 
     /// Axis `i` of `self` becomes axis `axes[i]` of the result; other axes, and those of extent 1, repeat.
     pub fn broadcast_in_dim(&self, shape: &[Dim], axes: &[usize]) -> Var {
-        let identity = axes.len() == self.rank() && axes.iter().enumerate().all(|(i, &a)| i == a);
-        if identity && &self.shape()[..] == shape {
+        if axes.len() == self.rank() && is_identity(axes) && &self.shape()[..] == shape {
             return self.clone();
         }
         apply1(&BroadcastInDim::new(&self.shape(), shape.into(), axes), &[self])

@@ -1,17 +1,24 @@
 //! Elementwise functions that are linear over the reals: each is its own tangent map.
+//!
+//! A row says which operation it `undoes`: `-(-x)`, `conj(conj(x))` and the real part of a real `x` as a complex
+//! number are `x`.
 
-use super::{FLOATS, NUMBERS, expect, first, linear};
+use super::{Cast, FLOATS, NUMBERS, expect, first, linear};
 use crate::{
     aval::Aval,
-    dim::{Extent, Fresh},
+    dim::{Dim, Extent, Fresh},
     op::{Arg, Outs, Primitive, Saves, Tangent},
+    simplify::{Rewrite, Term},
     var::{Var, apply1},
 };
 use smallvec::smallvec;
 use tenferro_tensor::{C64, Result};
 
 macro_rules! linear {
-    ($($(#[$doc:meta])* $T:ident $m:ident $dtypes:ident real=$real:literal; $transpose:expr;)*) => { $(
+    ($(
+        $(#[$doc:meta])*
+        $T:ident $m:ident $dtypes:ident real=$real:literal $(undoes=$Inner:ident)?; $transpose:expr;
+    )*) => { $(
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Hash, Debug)]
         pub struct $T;
@@ -33,6 +40,10 @@ macro_rules! linear {
             fn vjp(&self, ct: &[Tangent], _: &[Var], _: &[Var], _: &[bool]) -> Option<Outs<Tangent>> {
                 Some(Primitive::transpose(self, ct, &[]))
             }
+            $(fn simplify<'a>(&self, x: &[Term<'a>], _: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+                let (_, x) = x[0].made_by::<$Inner>()?;
+                Some(Rewrite::Same(x[0]))
+            })?
             fn saves(&self) -> Saves {
                 Saves::NONE
             }
@@ -42,12 +53,12 @@ macro_rules! linear {
 
 linear! {
     /// Negation, `-x`.
-    Neg neg NUMBERS real=false; |ct| -&ct;
+    Neg neg NUMBERS real=false undoes=Neg; |ct| -&ct;
     /// Complex conjugate.
-    Conj conj FLOATS real=false; |ct| ct.conj();
+    Conj conj FLOATS real=false undoes=Conj; |ct| ct.conj();
     // These two are only applied to complex numbers: of a real one, `Var::real` is itself and `Var::imag` 0.
     /// Real part of a complex number.
-    RealPart real FLOATS real=true; |ct| ct.complex();
+    RealPart real FLOATS real=true undoes=Cast; |ct| ct.complex();
     // imag(t) = Re(conj(i) t), so its adjoint is multiplication by i.
     /// Imaginary part of a complex number.
     Imag imag FLOATS real=true; |ct| {

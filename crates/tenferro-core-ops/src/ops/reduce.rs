@@ -5,6 +5,7 @@ use crate::{
     aval::Aval,
     dim::{Dim, Extent, Fresh},
     op::{Arg, Outs, Primitive, Saves, Tangent},
+    simplify::{Rewrite, Term},
     var::{Var, apply1},
 };
 use smallvec::smallvec;
@@ -48,6 +49,11 @@ fn restore(y: &Var, x: &Aval<Dim>, axes: &[usize]) -> Var {
     y.broadcast_in_dim(&x.shape, &kept)
 }
 
+/// A reduction over no axes is its operand.
+fn unreduced<'a>(axes: &[usize], x: &[Term<'a>]) -> Option<Rewrite<'a>> {
+    axes.is_empty().then(|| Rewrite::Same(x[0]))
+}
+
 impl Primitive for ReduceSum {
     const NAME: &'static str = "reduce_sum";
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
@@ -61,6 +67,12 @@ impl Primitive for ReduceSum {
     }
     fn vjp(&self, ct: &[Tangent], x: &[Var], _: &[Var], _: &[bool]) -> Option<Outs<Tangent>> {
         Some(smallvec![Some(restore(&first(ct), &x[0].aval(), &self.axes))])
+    }
+    fn simplify<'a>(&self, x: &[Term<'a>], _: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+        unreduced(&self.axes, x)
+    }
+    fn flops(&self, x: &[&Aval<Dim>], _: &[Aval<Dim>]) -> Option<Dim> {
+        Some(x[0].count())
     }
     fn saves(&self) -> Saves {
         Saves::NONE
@@ -76,6 +88,12 @@ impl Primitive for ReduceProd {
     fn jvp(&self, x: &[Var], _: &[Var], t: &[Tangent]) -> Outs<Tangent> {
         let others = apply1(&ExclusiveProd { axes: self.axes.clone() }, &[&x[0]]);
         smallvec![t[0].as_ref().map(|t| (t * &others).reduce_sum(Some(&self.axes)))]
+    }
+    fn simplify<'a>(&self, x: &[Term<'a>], _: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+        unreduced(&self.axes, x)
+    }
+    fn flops(&self, x: &[&Aval<Dim>], _: &[Aval<Dim>]) -> Option<Dim> {
+        Some(x[0].count())
     }
     fn saves(&self) -> Saves {
         Saves::INPUTS
@@ -134,6 +152,12 @@ macro_rules! extremum {
                     }
                 }
                 Ok(y)
+            }
+            fn simplify<'a>(&self, x: &[Term<'a>], _: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+                unreduced(&self.axes, x)
+            }
+            fn flops(&self, x: &[&Aval<Dim>], _: &[Aval<Dim>]) -> Option<Dim> {
+                Some(x[0].count())
             }
             fn jvp(&self, x: &[Var], y: &[Var], t: &[Tangent]) -> Outs<Tangent> {
                 smallvec![t[0].as_ref().map(|t| {

@@ -3,8 +3,9 @@
 use super::{ALL, ORDERED, expect, expect_same, expect_shape, first};
 use crate::{
     aval::Aval,
-    dim::{Extent, Fresh},
+    dim::{Dim, Extent, Fresh},
     op::{Arg, Outs, Primitive, Saves, Tangent},
+    simplify::{Rewrite, Term},
     var::{Var, apply1},
 };
 use smallvec::smallvec;
@@ -38,6 +39,10 @@ impl Primitive for Select {
         let a = x[1].is_linear().then(|| condition.select(&ct, &zero));
         let b = x[2].is_linear().then(|| condition.select(&zero, &ct));
         smallvec![None, a, b]
+    }
+    /// `condition ? x : x` is `x`.
+    fn simplify<'a>(&self, x: &[Term<'a>], _: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+        (x[1] == x[2]).then(|| Rewrite::Same(x[1]))
     }
     fn saves(&self) -> Saves {
         Saves::INPUTS

@@ -189,7 +189,7 @@ struct Probe<'a> {
 impl Probe<'_> {
     fn can_run(&mut self, g: &Graph, op: &dyn Op, x: &[Ref]) -> bool {
         let dtypes: SmallVec<[DType; 4]> = x.iter().map(|&r| g.aval(r).dtype).collect();
-        if op.as_any().is::<Fused>() {
+        if op.chain().is_some() {
             return self.runs(op, &dtypes);
         }
         if !self.backend.kernel(op, dtypes[0]).is_some_and(|k| k.shortcuts().fuses) {

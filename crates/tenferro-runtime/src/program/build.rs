@@ -2,7 +2,7 @@
 
 use super::{
     graph::{ByHash, Definition, Graph, Node, Ref, Refs, Source},
-    simplify::{Rewrite, simplify},
+    simplify::simplify,
 };
 use smallvec::{SmallVec, smallvec};
 use std::{
@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 use tenferro_core_ops::{
-    Atom, Aval, Call, Digest, Dim, Op, Outs, Source as Traced, Var, aval_of, hash_value,
+    Atom, Aval, Call, Digest, Dim, Op, Outs, Rewrite, Source as Traced, Var, aval_of, hash_value,
 };
 use tenferro_tensor::{Error, Result, Value};
 
@@ -74,8 +74,8 @@ impl Builder {
         let (mut op, mut x) = (op.clone(), Refs::from_slice(x));
         while let Some(better) = simplify(&self.graph, &*op, &x, y) {
             match better {
-                Rewrite::Same(r) => return smallvec![r],
-                Rewrite::Call(o, refs) => (op, x) = (o, refs),
+                Rewrite::Same(v) => return smallvec![v.at()],
+                Rewrite::Call(o, operands) => (op, x) = (o, operands.iter().map(|v| v.at()).collect()),
             }
         }
         let mut h = Digest::default();

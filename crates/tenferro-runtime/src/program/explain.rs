@@ -1,11 +1,9 @@
 //! Programs as text.
 
 use super::graph::{Graph, Node, Ref, Source};
+use smallvec::SmallVec;
 use std::fmt::Write;
-use tenferro_core_ops::{
-    Aval, Dim, Extent, Op,
-    ops::{DotGeneral, Fused, ReduceMax, ReduceMin, ReduceProd, ReduceSum},
-};
+use tenferro_core_ops::{Aval, Dim, Extent, Op, ops::Fused};
 
 pub(super) fn explain(g: &Graph) -> String {
     let mut s = String::from("program(");
@@ -36,7 +34,7 @@ pub(super) fn explain(g: &Graph) -> String {
                 };
                 let written =
                     writeln!(s, "%{i} = {}({}) : {}  [{cost}]", op.name(), x.join(", "), y.join(", "));
-                if let Some(f) = op.as_any().downcast_ref::<Fused>() {
+                if let Some(f) = op.chain() {
                     steps(&mut s, g, node, f);
                 }
                 written
@@ -73,32 +71,10 @@ fn steps(s: &mut String, g: &Graph, node: &Node, f: &Fused) {
     }
 }
 
-fn count(a: &Aval<Dim>) -> Dim {
-    a.shape.iter().fold(Dim::Lit(1), |n, d| n.mul(d))
-}
-
 /// Floating-point operations, where there is a rule, and bytes read and written.
 fn cost(g: &Graph, node: &Node, op: &dyn Op) -> (Option<Dim>, Dim) {
-    let any = op.as_any();
-    let x = node.x.iter().map(|&r| g.aval(r));
-    let size = |a: &Aval<Dim>| count(a).mul(&Dim::Lit(a.dtype.size()));
-    let bytes = x.chain(&node.y).fold(Dim::Lit(0), |n, a| n.add(&size(a)));
-    let flops = if let Some(dot) = any.downcast_ref::<DotGeneral>() {
-        let lhs = g.aval(node.x[0]);
-        let summed = dot.lhs_contract.iter().fold(Dim::Lit(2), |n, &a| n.mul(&lhs.shape[a]));
-        Some(summed.mul(&count(&node.y[0])))
-    } else if let Some(f) = any.downcast_ref::<Fused>() {
-        Some(count(&node.y[0]).mul(&Dim::Lit(f.steps.len())))
-    } else if op.is_elementwise() {
-        Some(count(&node.y[0]))
-    } else if any.is::<ReduceSum>()
-        || any.is::<ReduceProd>()
-        || any.is::<ReduceMax>()
-        || any.is::<ReduceMin>()
-    {
-        Some(count(g.aval(node.x[0])))
-    } else {
-        None
-    };
-    (flops, bytes)
+    let x: SmallVec<[&Aval<Dim>; 3]> = node.x.iter().map(|&r| g.aval(r)).collect();
+    let size = |a: &Aval<Dim>| a.count().mul(&Dim::Lit(a.dtype.size()));
+    let bytes = x.iter().copied().chain(&node.y).fold(Dim::Lit(0), |n, a| n.add(&size(a)));
+    (op.flops(&x, &node.y), bytes)
 }

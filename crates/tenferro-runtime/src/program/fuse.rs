@@ -25,7 +25,7 @@ fn is_elementwise(g: &Graph, node: &Node) -> bool {
         && node.y.len() == 1
         && !node.x.is_empty()
         && op.dims().is_empty()
-        && !op.as_any().is::<Fused>()
+        && op.chain().is_none()
         && node.x.iter().all(|&r| g.aval(r).shape == node.y[0].shape)
 }
 

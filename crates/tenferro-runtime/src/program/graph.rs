@@ -7,15 +7,9 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
+pub(super) use tenferro_core_ops::Ref;
 use tenferro_core_ops::{Atom, Aval, Dim, Op, Outs};
 use tenferro_tensor::Value;
-
-/// An output of a node.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) struct Ref {
-    pub(super) node: u32,
-    pub(super) output: u32,
-}
 
 /// Operands of a node.
 pub(super) type Refs = SmallVec<[Ref; 3]>;
@@ -100,10 +94,6 @@ impl Node {
 impl Graph {
     pub(super) fn aval(&self, r: Ref) -> &Aval<Dim> {
         &self.nodes[r.node as usize].y[r.output as usize]
-    }
-
-    pub(super) fn op(&self, r: Ref) -> Option<&Arc<dyn Op>> {
-        self.nodes[r.node as usize].op()
     }
 
     /// The dtype that kernels of a node are listed under.

@@ -1,7 +1,7 @@
 //! What compiling makes of calls.
 
 use super::*;
-use tenferro_core_ops::{constant, ops};
+use tenferro_core_ops::{Rewrite, Term, constant, ops};
 use tenferro_tensor::Value;
 
 fn program(x: &[&Var], y: &[Var]) -> Program {
@@ -113,6 +113,54 @@ fn transposes_and_conjugates_fold_into_contractions() {
     let t = f64s([n.clone(), m.clone(), sym("k")]);
     let p = program(&[&t], &[t.transpose(&[1, 0, 2]).tensordot(&t, 1)]);
     assert_eq!(names(&p), ["transpose", "dot_general"]);
+}
+
+/// The elements moved round by some places.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Turned {
+    by: usize,
+}
+
+impl Primitive for Turned {
+    const NAME: &'static str = "turned";
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        Ok(smallvec![x[0].clone()])
+    }
+    fn simplify<'a>(&self, x: &[Term<'a>], _: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+        if self.by == 0 {
+            return Some(Rewrite::Same(x[0]));
+        }
+        let (inner, x) = x[0].made_by::<Turned>()?;
+        Some(Rewrite::call(Turned { by: self.by + inner.by }, x))
+    }
+}
+
+#[test]
+fn operations_bring_their_own_rewrites() {
+    let x = f64s([sym("n")]);
+    let turned = |x: &Var, by| apply1(&Turned { by }, &[x]);
+    let p = program(&[&x], &[turned(&turned(&turned(&x, 2), 0), 3), turned(&x, 5)]);
+    assert_eq!(p.0.graph.nodes.iter().filter_map(|n| n.op()).count(), 1, "{}", p.explain());
+}
+
+/// The first element, and a rewrite that forgets to take it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct First;
+
+impl Primitive for First {
+    const NAME: &'static str = "first";
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        Ok(smallvec![Aval::new(x[0].dtype, [])])
+    }
+    fn simplify<'a>(&self, x: &[Term<'a>], _: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
+        Some(Rewrite::Same(x[0]))
+    }
+}
+
+#[test]
+fn a_call_never_becomes_a_value_of_other_extents() {
+    let x = f64s([sym("n")]);
+    assert_eq!(names(&program(&[&x], &[apply1(&First, &[&x])])), ["first"]);
 }
 
 #[test]
