@@ -2,7 +2,7 @@
 
 use crate::traced::{differentiable, fits};
 use tenferro_core_ops::{Now, Var, backward, or_zero, unit_cotangent, vjp_present, with_backend};
-use tenferro_runtime::{EagerRuntime, EagerTensor, Result, tier::Recorded};
+use tenferro_runtime::{EagerRuntime, EagerTensor, Error, Result, tier::Recorded};
 
 /// Reverse mode on the tape of an eager tensor.
 ///
@@ -21,14 +21,15 @@ pub trait EagerTensorAdExt: Sized {
     /// Adds the gradient of this real scalar to every leaf it depends on.
     ///
     /// # Errors
-    /// If this is not one real number, or an operation on the way has no derivative; then no gradient is changed.
+    /// If this is not one real number, nothing it depends on requires a gradient, or an operation on the way has no
+    /// derivative; then no gradient is changed.
     fn backward(&self) -> Result<()>;
 
     /// Adds the cotangents for the cotangent `ct` of this value to every leaf it depends on.
     ///
     /// # Errors
-    /// If `ct` does not have the dtype and shape of this value, or an operation on the way has no derivative; then
-    /// no gradient is changed.
+    /// If `ct` does not have the dtype and shape of this value, nothing it depends on requires a gradient, or an
+    /// operation on the way has no derivative; then no gradient is changed.
     fn backward_with(&self, ct: &Self) -> Result<()>;
 
     /// The gradient collected by this leaf so far.
@@ -54,12 +55,14 @@ pub trait EagerTensorAdExt: Sized {
 
 impl EagerTensorAdExt for EagerTensor {
     fn backward(&self) -> Result<()> {
+        tracked("backward", self)?;
         within(self, || backward(self.var(), unit_cotangent("backward", self.var())?))
     }
 
     fn backward_with(&self, ct: &Self) -> Result<()> {
         self.runtime().check("backward_with", &[ct])?;
         fits("backward_with", "cotangent", ct.var(), self.var())?;
+        tracked("backward_with", self)?;
         within(self, || backward(self.var(), ct.var().detach()))
     }
 
@@ -100,6 +103,17 @@ fn pull(
         let found = vjp_present(&[(y.var(), ct.var().clone())], &vars, create_graph)?;
         found.into_iter().zip(&vars).map(|(g, w)| y.runtime().wrap(or_zero(g, w))).collect()
     })
+}
+
+/// That a gradient flows from `y` to somewhere: asking for it otherwise is a mistake that would go unnoticed.
+fn tracked(op: &'static str, y: &EagerTensor) -> Result<()> {
+    if y.tracks_gradient() {
+        return Ok(());
+    }
+    Err(Error::runtime_state(
+        op,
+        "nothing that this was computed from requires a gradient (see requires_grad)",
+    ))
 }
 
 fn node(v: &Var) -> Option<&tenferro_core_ops::Node> {

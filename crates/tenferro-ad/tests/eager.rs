@@ -34,6 +34,13 @@ fn a_failed_backward_adds_nothing() {
 }
 
 #[test]
+fn asking_for_a_gradient_that_nobody_wants_is_an_error() {
+    let x = runtime().from_vec_col_major([2], vec![1.0, 2.0]).unwrap();
+    let e = x.reduce_sum(None).unwrap().backward().unwrap_err();
+    assert!(matches!(e, Error::State(_)) && e.op() == "backward", "{e}");
+}
+
+#[test]
 fn tensors_of_two_runtimes_do_not_mix() {
     let (a, b) = (runtime(), runtime());
     let x = a.from_vec_col_major([2], vec![1.0, 2.0]).unwrap();

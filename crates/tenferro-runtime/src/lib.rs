@@ -34,4 +34,5 @@ pub mod prelude {
         DType, Dim, EagerRuntime, EagerTensor, GraphCompiler, Program, Runtime, SelectExt, Tensor, TensorExt,
         TensorOps, TracedTensor, TypedTensor, TypedTensorExt, TypedTensorOps, TypedTensorView,
     };
+    pub use tenferro_tensor::{NewAxis, s};
 }

@@ -16,7 +16,8 @@ pub fn header(options: &Options) -> String {
     let Options { chi, steps, temperatures, mode, .. } = options;
     let mut text = format!(
         "Square-lattice Ising model by differentiable TRG: chi {chi}, {steps} steps, \
-         {temperatures} temperatures, {} mode\n\n{:>8}",
+         {temperatures} temperatures, {} mode\n\
+         H = -sum over bonds of s s', J = k_B = 1; all per site; rank: bond of the last tensor\n\n{:>8}",
         mode.name(),
         "T"
     );

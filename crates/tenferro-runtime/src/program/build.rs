@@ -118,9 +118,9 @@ impl Builder {
             }
             let refs = match c.source() {
                 Traced::Input => {
-                    let what = format!("placeholder {} of {}", c.id(), c.outputs()[0]);
+                    let got = format!("one of {} that is not listed", c.outputs()[0]);
                     let expected = "only the listed inputs of the program";
-                    return Err(Error::unknown_input("compile", "input", what, expected));
+                    return Err(Error::unknown_input("compile", "input", got, expected));
                 }
                 Traced::Constant(v) => {
                     let mut h = Digest::default();
