@@ -1,7 +1,7 @@
 //! Derivatives of eager tensors: by their tape, or as transforms of functions.
 
 use crate::traced::{differentiable, fits};
-use tenferro_core_ops::{Now, Var, backward, or_zero, unit_cotangent, vjp_present, with_backend};
+use tenferro_core_ops::{Now, Var, backward, or_zero, unit_cotangent, vjp_present, with_backend, with_grad};
 use tenferro_runtime::{EagerRuntime, EagerTensor, Error, Result, tier::Recorded};
 
 /// Reverse mode on the tape of an eager tensor.
@@ -221,7 +221,7 @@ impl Called for EagerRuntime {
         self.check(op, others)?;
         differentiable(op, x.var())?;
         let x = x.requires_grad()?;
-        let y = f(&x)?;
+        let y = with_grad(|| f(&x))?;
         self.check(op, &[&y])?;
         Ok((x, y))
     }

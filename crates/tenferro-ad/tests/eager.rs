@@ -41,6 +41,19 @@ fn asking_for_a_gradient_that_nobody_wants_is_an_error() {
 }
 
 #[test]
+fn a_gradient_of_a_function_records_inside_no_grad() {
+    let r = runtime();
+    let x = r.scalar(3.0).unwrap();
+    let square = |x: &EagerTensor| x * x;
+    tenferro_core_ops::no_grad(|| {
+        assert_eq!(r.grad(square, &x).unwrap().item::<f64>().unwrap(), 6.0);
+        assert_eq!(r.hvp(square, &x, &x).unwrap().item::<f64>().unwrap(), 6.0);
+        assert!(!(&x.requires_grad().unwrap() * 2.0).unwrap().tracks_gradient());
+    });
+    assert!((&x.requires_grad().unwrap() * 2.0).unwrap().tracks_gradient());
+}
+
+#[test]
 fn tensors_of_two_runtimes_do_not_mix() {
     let (a, b) = (runtime(), runtime());
     let x = a.from_vec_col_major([2], vec![1.0, 2.0]).unwrap();

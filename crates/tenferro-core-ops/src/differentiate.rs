@@ -294,7 +294,7 @@ fn sweep_tape(
             }
         }
     };
-    let mut run = || {
+    let run = || {
         let mut start = Vec::with_capacity(seeds.len());
         for (y, ct) in seeds {
             let to = node(y);
@@ -315,7 +315,7 @@ fn sweep_tape(
             Ok(())
         })
     };
-    let leaves = if create_graph { run() } else { tape::no_grad(run) }?;
+    let leaves = if create_graph { tape::with_grad(run) } else { tape::no_grad(run) }?;
     found.iter().flatten().try_for_each(|g| g.ok().map(drop))?;
     Ok((leaves, found))
 }

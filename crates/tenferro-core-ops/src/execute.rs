@@ -8,7 +8,7 @@ use crate::{
     var::{Now, Var},
 };
 use smallvec::{SmallVec, smallvec};
-use tenferro_tensor::{Error, Result, Tensor, TensorRef, Value};
+use tenferro_tensor::{Error, Result, Tensor, TensorRef, Value, checked_len};
 
 /// Dtype and extents of a present value.
 #[inline]
@@ -156,7 +156,9 @@ fn view(backend: &dyn Backend, op: &dyn Op, x: &[&Value]) -> Result<Value> {
     {
         return y;
     }
-    infer(op, x)?;
+    for y in infer(op, x)? {
+        checked_len(op.name(), &y.shape)?;
+    }
     let x = Value::new(contiguous(backend, x[0].by_ref())?);
     view_of(op, &x).unwrap_or_else(|| {
         let got = format_args!("{:?}", x.layout()).to_string();

@@ -33,7 +33,7 @@ pub use kernels::{Alike, Coming, Kernel, KernelFn, KernelTable, Kernels, Prepare
 pub use op::{Arg, KeptOp, Op, Outs, Primitive, Real, Saves, Tangent};
 pub use simplify::{Calls, Ref, Rewrite, Term, Terms};
 pub use surface::{align, align_batch, broadcast_all, broadcast_shape, broadcast_to};
-pub use tape::{Node, leaf, no_grad};
+pub use tape::{Node, leaf, no_grad, with_grad};
 pub use var::{
     Call, Now, Source, Var, apply, apply_n, apply1, constant, hash_value, input, program, reachable,
 };

@@ -56,23 +56,31 @@ enum Kept {
 }
 
 thread_local! {
-    static OFF: Cell<u32> = const { Cell::new(0) };
+    static OFF: Cell<bool> = const { Cell::new(false) };
 }
 
 pub(crate) fn is_recording() -> bool {
-    OFF.get() == 0
+    !OFF.get()
 }
 
-/// Runs `f` without recording, in this thread.
+/// Runs `f` without recording, in this thread. Derivatives of functions inside of it record what they need.
 pub fn no_grad<R>(f: impl FnOnce() -> R) -> R {
-    struct Restore;
+    with_off(true, f)
+}
+
+/// Runs `f` with recording, in this thread, also inside of [`no_grad`].
+pub fn with_grad<R>(f: impl FnOnce() -> R) -> R {
+    with_off(false, f)
+}
+
+fn with_off<R>(off: bool, f: impl FnOnce() -> R) -> R {
+    struct Restore(bool);
     impl Drop for Restore {
         fn drop(&mut self) {
-            OFF.set(OFF.get() - 1);
+            OFF.set(self.0);
         }
     }
-    OFF.set(OFF.get() + 1);
-    let _restore = Restore;
+    let _restore = Restore(OFF.replace(off));
     f()
 }
 

@@ -5,7 +5,7 @@
 
 use smallvec::{SmallVec, smallvec};
 use std::sync::Mutex;
-use tenferro_core_ops::{Aval, Extent, ops};
+use tenferro_core_ops::{Aval, Extent, elements, ops};
 use tenferro_cpu::{CpuBackend, Par};
 use tenferro_internal_dense::{self as dense, Dense, DenseError, Field, Strided};
 use tenferro_tensor::{DType, Error, Result, Scalar, Tensor, TensorRef, UninitTensor};
@@ -165,7 +165,7 @@ impl<T: Scalar> Results<T> {
     pub(crate) fn new(shape: &[usize], axes: usize) -> Result<Self> {
         let mut tensor = Tensor::uninit(T::DTYPE, shape)?;
         let first = tensor.as_mut_ptr::<T>();
-        Ok(Results { tensor, first, size: shape[..axes].iter().product() })
+        Ok(Results { tensor, first, size: elements(&shape[..axes]) })
     }
 
     /// The address of array `b`.
@@ -287,7 +287,7 @@ pub(crate) unsafe fn expect_finite<T: Field>(
 /// neither has an element, there is nothing to do for any number of them, which may be too large for `usize`.
 pub(crate) fn count(shape: &[usize], axes: usize, y: &[Aval]) -> usize {
     let empty = |shape: &[usize]| shape.contains(&0);
-    if empty(shape) && y.iter().all(|y| empty(&y.shape)) { 0 } else { shape[axes..].iter().product() }
+    if empty(shape) && y.iter().all(|y| empty(&y.shape)) { 0 } else { elements(&shape[axes..]) }
 }
 
 /// The product of `factors`, or the largest number: the extents of a matrix of an empty stack are arbitrary.

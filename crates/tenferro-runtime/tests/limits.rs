@@ -51,6 +51,17 @@ fn empty_tensors_of_huge_extents_work() {
     ] {
         assert!(y.unwrap().is_empty());
     }
+    for y in [
+        x.reduce_prod(Some(&[2]), &mut cpu),
+        x.reshape(&[0, 1 << 62, 1 << 62], &mut cpu),
+        x.broadcast_to(&[1 << 62, 1 << 40, 1 << 40, 0], &mut cpu),
+        <Tensor as TensorExt>::concatenate(&[&x, &x], 1, &mut cpu),
+    ] {
+        drop(y);
+    }
+    let one = Tensor::scalar(1.0);
+    let e = one.broadcast_to(&[1 << 62, 1 << 62], &mut cpu).unwrap_err();
+    assert!(matches!(e, Error::Overflow(_)), "{e}");
     let sum = x.reduce_sum(Some(&[0, 1]), &mut cpu).unwrap();
     assert_eq!(sum.shape(), [0]);
     let p = TracedTensor::input(DType::F64, &shape.map(Dim::Lit));

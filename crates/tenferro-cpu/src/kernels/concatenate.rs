@@ -27,7 +27,7 @@ fn concatenate(
     unsafe {
         with_outputs(y, out, |to| {
             let ys = strides_to(&to[0], &y[0].shape);
-            let mut at = 0;
+            let mut at = 0_usize;
             for x in x.iter() {
                 let x = x.read();
                 if !x.is_empty() {
@@ -41,7 +41,7 @@ fn concatenate(
                         (part, &ys),
                     );
                 }
-                at += x.shape()[op.axis];
+                at = at.wrapping_add(x.shape()[op.axis]);
             }
             Ok(())
         })

@@ -34,7 +34,7 @@ fn triangle(
             if x.is_contiguous() && to[0].strides().is_none() {
                 let columns = elements(&shape[1..]);
                 let pointers = loops::Shared::new((from, to[0].ptr()));
-                cpu.parallel(2 * size * shape[0] * columns, |par| {
+                cpu.parallel(2 * size * y[0].len(), |par| {
                     par.for_each_chunk(columns, 1, |range| {
                         // SAFETY: the operand and the destination have this shape, and ranges are disjoint.
                         dense(op, [shape[0], shape[1]], size, pointers.get(), range)

@@ -27,7 +27,8 @@ pub(crate) fn is_compact(shape: &[usize], strides: &[isize]) -> bool {
             if stride != dense {
                 return false;
             }
-            dense *= extent as isize;
+            // Wraps only beside an extent of zero, as everywhere in this file.
+            dense = dense.wrapping_mul(extent as isize);
         }
     }
     true
@@ -36,7 +37,7 @@ pub(crate) fn is_compact(shape: &[usize], strides: &[isize]) -> bool {
 /// Whether an axis of `extent` steps followed by one with the strides `after` is one axis in every operand.
 #[inline(always)]
 fn mergeable(before: &[isize], extent: usize, after: &[isize]) -> bool {
-    before.iter().zip(after).all(|(&a, &b)| b == a * extent as isize)
+    before.iter().zip(after).all(|(&a, &b)| b == a.wrapping_mul(extent as isize))
 }
 
 #[inline(always)]
@@ -87,8 +88,9 @@ impl LoopPlan {
             }
             if this.iter().find(|&&s| s != 0).is_some_and(|&s| s < 0) {
                 for (start, stride) in start.iter_mut().zip(this.iter_mut()) {
-                    *start += *stride * (extent as isize - 1);
-                    *stride = -*stride;
+                    let reach = stride.wrapping_mul((extent as isize).wrapping_sub(1));
+                    *start = start.wrapping_add(reach);
+                    *stride = stride.wrapping_neg();
                 }
             }
             if rank > 0 {

@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use num_complex::Complex;
 use smallvec::SmallVec;
+use tenferro_core_ops::elements;
 
 use super::plan::{LoopPlan, Tiling};
 use super::{Shared, simd::vectorized};
@@ -64,7 +65,7 @@ pub(crate) unsafe fn reduce<R: Reducer>(
 ) {
     if let Some([inner, terms, outer]) = adjacent(shape, reduced, x_strides, y_strides)
         && terms <= if inner == 1 { BLOCK } else { ROWS }
-        && (1..=SMALL).contains(&(inner * terms * outer))
+        && (1..=SMALL).contains(&elements(&[inner, terms, outer]))
     {
         for o in 0..outer {
             // SAFETY: `x` is dense with the extents inner, terms and outer, `y` with inner and outer.
@@ -104,13 +105,13 @@ fn adjacent(shape: &[usize], reduced: &[bool], x: &[isize], y: &[isize]) -> Opti
         if reduced != (part == 1) {
             part += 1;
         }
-        let [inner, terms, outer] = extents;
-        let dense =
-            x[axis] as usize == inner * terms * outer && (reduced || y[axis] as usize == inner * outer);
+        let [inner, _, outer] = extents;
+        let dense = x[axis] as usize == elements(&extents)
+            && (reduced || y[axis] as usize == elements(&[inner, outer]));
         if part > 2 || !dense {
             return None;
         }
-        extents[part] *= extent;
+        extents[part] = extents[part].wrapping_mul(extent);
     }
     Some(extents)
 }
