@@ -12,7 +12,7 @@ use crate::{
     op::{Op, Outs},
 };
 use smallvec::SmallVec;
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc};
 use tenferro_tensor::{Error, Result};
 
 /// An extent: a literal, or a polynomial over symbols.
@@ -216,6 +216,10 @@ pub struct Fresh(pub(crate) u128);
 pub trait Extent: Clone + PartialEq + fmt::Debug + fmt::Display + Sized + 'static {
     /// The extent `n`.
     fn lit(n: usize) -> Self;
+    /// The values of several, if all are known.
+    fn literals(extents: &[Self]) -> Option<Cow<'_, [usize]>> {
+        extents.iter().map(Self::as_lit).collect::<Option<Vec<usize>>>().map(Cow::Owned)
+    }
     /// A copy of several.
     fn copy(extents: &[Self]) -> Extents<Self> {
         extents.iter().cloned().collect()
@@ -250,6 +254,10 @@ pub trait Extent: Clone + PartialEq + fmt::Debug + fmt::Display + Sized + 'stati
 impl Extent for usize {
     fn lit(n: usize) -> Self {
         n
+    }
+    #[inline]
+    fn literals(extents: &[Self]) -> Option<Cow<'_, [usize]>> {
+        Some(Cow::Borrowed(extents))
     }
     #[inline]
     fn copy(extents: &[Self]) -> Extents<Self> {

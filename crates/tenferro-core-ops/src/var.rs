@@ -247,6 +247,17 @@ fn viewed(op: &dyn Op, x: &[&Var]) -> Option<Var> {
     execute::view_of(op, &n.value).map(|y| finished(op, &[n], y))
 }
 
+impl Var {
+    /// A view of a present value that wants no gradient, by `f`, which is asked before an operation is made: `None`
+    /// if it declines, or there is no such value.
+    #[inline]
+    pub(crate) fn view_now(&self, f: impl FnOnce(&Value) -> Option<Value>) -> Option<Var> {
+        let Var::Now(Now { value, node: None }) = self else { return None };
+        with_current(|backend| backend.map(drop))?;
+        f(value).map(|v| Var::Now(Now::new(v)))
+    }
+}
+
 /// A result, recorded if an input wants a gradient.
 #[inline]
 fn finished(op: &dyn Op, x: &[&Now], y: Result<Value>) -> Var {

@@ -159,16 +159,19 @@ impl Layout {
     /// [`fits`](Layout::fits) in machine words, unless they overflow.
     #[inline]
     fn fits_small(&self, len: usize) -> Option<bool> {
-        let (mut min, mut max) = (isize::try_from(self.offset).ok()?, self.offset as isize);
+        let (mut min, mut max) = (self.offset as isize, self.offset as isize);
+        let mut overflow = min < 0;
         for (&extent, &stride) in self.shape.iter().zip(&self.strides) {
             if extent == 0 {
                 return Some(true);
             }
-            let reach = isize::try_from(extent - 1).ok()?.checked_mul(stride)?;
-            let end = if reach < 0 { &mut min } else { &mut max };
-            *end = end.checked_add(reach)?;
+            let (reach, wrapped) = (extent as isize - 1).overflowing_mul(stride);
+            let (low, below) = min.overflowing_add(reach.min(0));
+            let (high, above) = max.overflowing_add(reach.max(0));
+            (min, max) = (low, high);
+            overflow |= (extent as isize) < 0 || wrapped || below || above;
         }
-        Some(min >= 0 && (max as usize) < len)
+        (!overflow).then_some(min >= 0 && (max as usize) < len)
     }
 
     /// Two indices never share an element. Conservative: `false` when unsure.

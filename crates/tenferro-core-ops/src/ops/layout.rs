@@ -267,9 +267,7 @@ impl Primitive for Slice {
     }
     fn view(&self, x: &Layout) -> Option<Layout> {
         let (starts, limits) = self.bounds.split_at_checked(self.steps.len())?;
-        let mut steps: SmallVec<[isize; 6]> = SmallVec::new();
-        self.steps.iter().for_each(|&s| steps.push(isize::try_from(s).unwrap_or(isize::MAX)));
-        x.slice(Self::NAME, &literals(starts)?, &literals(limits)?, &steps).ok()
+        x.slice(Self::NAME, &literals(starts)?, &literals(limits)?, &forward(&self.steps)).ok()
     }
     fn dims(&self) -> &[Dim] {
         &self.bounds
@@ -334,6 +332,14 @@ fn is_identity(perm: &[usize]) -> bool {
     perm.iter().enumerate().all(|(i, &p)| i == p)
 }
 
+/// Steps of a layout, which may also be negative.
+#[inline]
+fn forward(steps: &[usize]) -> SmallVec<[isize; 6]> {
+    let mut forward = SmallVec::new();
+    steps.iter().for_each(|&s| forward.push(isize::try_from(s).unwrap_or(isize::MAX)));
+    forward
+}
+
 /// The extents, if all are known.
 fn literals(extents: &[Dim]) -> Option<Extents> {
     let mut known = Extents::new();
@@ -349,7 +355,8 @@ impl Var {
         if perm.len() == self.rank() && is_identity(perm) {
             return self.clone();
         }
-        apply1(&Transpose { perm: Axes::from_slice(perm) }, &[self])
+        self.view_now(|x| x.transpose(Transpose::NAME, perm).ok())
+            .unwrap_or_else(|| apply1(&Transpose { perm: Axes::from_slice(perm) }, &[self]))
     }
 
     /// The conjugate transpose of the first two axes.
@@ -386,11 +393,16 @@ impl Var {
 
     /// Every `steps[i]`-th element from `starts[i]` up to, but not including, `limits[i]` along axis `i`.
     pub fn slice<D: Extent>(&self, starts: &[D], limits: &[D], steps: &[usize]) -> Var {
-        let lengths = [starts.len(), limits.len(), steps.len()];
-        if let Err(e) = self.one_per_axis(Slice::NAME, "number of starts, limits and steps", lengths) {
-            return Var::Failed(e);
-        }
-        apply1(&Slice::new(starts, limits, steps), &[self])
+        let now = self.view_now(|x| {
+            x.slice(Slice::NAME, &D::literals(starts)?, &D::literals(limits)?, &forward(steps)).ok()
+        });
+        now.unwrap_or_else(|| {
+            let lengths = [starts.len(), limits.len(), steps.len()];
+            match self.one_per_axis(Slice::NAME, "number of starts, limits and steps", lengths) {
+                Ok(()) => apply1(&Slice::new(starts, limits, steps), &[self]),
+                Err(e) => Var::Failed(e),
+            }
+        })
     }
 
     /// Checks that three lists of parameters have an entry for every axis.
