@@ -165,7 +165,7 @@ impl Layout {
             if extent == 0 {
                 return Some(true);
             }
-            let (reach, wrapped) = (extent as isize - 1).overflowing_mul(stride);
+            let (reach, wrapped) = (extent as isize).wrapping_sub(1).overflowing_mul(stride);
             let (low, below) = min.overflowing_add(reach.min(0));
             let (high, above) = max.overflowing_add(reach.max(0));
             (min, max) = (low, high);
