@@ -71,6 +71,36 @@ fn empty_tensors_of_huge_extents_work() {
 }
 
 #[test]
+fn small_contractions_with_batch_axes_and_no_free_ones_fit_their_result() {
+    // y[b] = sum over k of a[b, k] c[k, b], directly and in a program, where the result is inside.
+    let dims = ops::DotGeneral {
+        lhs_contract: [1][..].into(),
+        rhs_contract: [0][..].into(),
+        lhs_batch: [0][..].into(),
+        rhs_batch: [1][..].into(),
+        ..Default::default()
+    };
+    let mut cpu = cpu();
+    for (b, k) in [(1, 1), (3, 2), (10, 1), (4, 0)] {
+        let a = f64s(&[b, k], &(0..b * k).map(|i| 1.0 + i as f64).collect::<Vec<_>>());
+        let c = f64s(&[k, b], &(0..b * k).map(|i| 2.0 - i as f64).collect::<Vec<_>>());
+        let term = |i: usize, j: usize| (1.0 + (i + b * j) as f64) * (2.0 - (j + k * i) as f64);
+        let want: Vec<f64> = (0..b).map(|i| (0..k).map(|j| term(i, j)).sum()).collect();
+        let y = a.dot_general(&c, &dims, &mut cpu).unwrap();
+        assert_eq!(y.as_slice::<f64>().unwrap(), want);
+        let [p, q] = [&a, &c].map(|x| {
+            TracedTensor::input(DType::F64, &x.shape().iter().map(|&n| Dim::Lit(n)).collect::<Vec<_>>())
+        });
+        let y = p.dot_general(&q, &dims).unwrap().reduce_sum(None).unwrap();
+        let program = GraphCompiler::new().compile_with(&[&p, &q], &[&y]).unwrap();
+        for _ in 0..2 {
+            let y = program.run(&mut cpu, &[&a, &c]).unwrap();
+            assert_eq!(y[0].item::<f64>().unwrap(), want.iter().sum::<f64>());
+        }
+    }
+}
+
+#[test]
 fn integers_are_accumulated_with_integer_factors_only() {
     let x = Tensor::from_vec_col_major([2, 2], vec![1_i64, 2, 3, 4]).unwrap();
     let mut y = Tensor::from_vec_col_major([2, 2], vec![1_i64; 4]).unwrap();
