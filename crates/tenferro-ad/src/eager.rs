@@ -198,33 +198,21 @@ pub trait EagerRuntimeAdExt {
     ) -> Result<EagerTensor>;
 }
 
-/// Calls a function on a leaf made of its argument.
-trait Called {
-    fn called(
-        &self,
-        op: &'static str,
-        f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
-        x: &EagerTensor,
-        others: &[&EagerTensor],
-    ) -> Result<(EagerTensor, EagerTensor)>;
-}
-
-impl Called for EagerRuntime {
-    fn called(
-        &self,
-        op: &'static str,
-        f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
-        x: &EagerTensor,
-        others: &[&EagerTensor],
-    ) -> Result<(EagerTensor, EagerTensor)> {
-        self.check(op, &[x])?;
-        self.check(op, others)?;
-        differentiable(op, x.var())?;
-        let x = x.requires_grad()?;
-        let y = with_grad(|| f(&x))?;
-        self.check(op, &[&y])?;
-        Ok((x, y))
-    }
+/// Calls a function on a leaf made of its argument: the leaf and the result.
+fn called(
+    runtime: &EagerRuntime,
+    op: &'static str,
+    f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
+    x: &EagerTensor,
+    others: &[&EagerTensor],
+) -> Result<(EagerTensor, EagerTensor)> {
+    runtime.check(op, &[x])?;
+    runtime.check(op, others)?;
+    differentiable(op, x.var())?;
+    let x = x.requires_grad()?;
+    let y = with_grad(|| f(&x))?;
+    runtime.check(op, &[&y])?;
+    Ok((x, y))
 }
 
 impl EagerRuntimeAdExt for EagerRuntime {
@@ -241,7 +229,7 @@ impl EagerRuntimeAdExt for EagerRuntime {
         f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
         x: &EagerTensor,
     ) -> Result<(EagerTensor, EagerTensor)> {
-        let (x, y) = self.called("grad", f, x, &[])?;
+        let (x, y) = called(self, "grad", f, x, &[])?;
         let g = y.gradients(&[&x], false)?.remove(0);
         Ok((y.detach(), g))
     }
@@ -252,7 +240,7 @@ impl EagerRuntimeAdExt for EagerRuntime {
         x: &EagerTensor,
         ct: &EagerTensor,
     ) -> Result<(EagerTensor, EagerTensor)> {
-        let (x, y) = self.called("vjp", f, x, &[ct])?;
+        let (x, y) = called(self, "vjp", f, x, &[ct])?;
         let g = pull("vjp", &y, ct, &[&x], false)?.remove(0);
         Ok((y.detach(), g))
     }
@@ -266,7 +254,7 @@ impl EagerRuntimeAdExt for EagerRuntime {
         t: &EagerTensor,
     ) -> Result<(EagerTensor, EagerTensor)> {
         fits("jvp", "tangent", t.var(), x.var())?;
-        let (x, y) = self.called("jvp", f, x, &[t])?;
+        let (x, y) = called(self, "jvp", f, x, &[t])?;
         let u = self.run(|| or_zero(None, y.var()))?.requires_grad()?;
         let pulled = pull("jvp", &y, &u, &[&x], true)?.remove(0);
         let dy = pull("jvp", &pulled, t, &[&u], false)?.remove(0);
@@ -280,7 +268,7 @@ impl EagerRuntimeAdExt for EagerRuntime {
         v: &EagerTensor,
     ) -> Result<EagerTensor> {
         fits("hvp", "vector", v.var(), x.var())?;
-        let (x, y) = self.called("hvp", f, x, &[v])?;
+        let (x, y) = called(self, "hvp", f, x, &[v])?;
         let g = y.gradients(&[&x], true)?.remove(0);
         // The Hessian is symmetric, so its transpose times v is what is wanted.
         Ok(pull("hvp", &g, v, &[&x], false)?.remove(0))

@@ -24,12 +24,6 @@ pub fn elements(shape: &[usize]) -> usize {
     shape.iter().fold(1, |n, &extent| n.wrapping_mul(extent))
 }
 
-/// Whether two shapes are equal; for few axes faster than comparing slices, which calls the C library.
-#[inline]
-pub(crate) fn same_shape(a: &[usize], b: &[usize]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(m, n)| m == n)
-}
-
 impl<D: Extent> Clone for Aval<D> {
     #[inline]
     fn clone(&self) -> Self {

@@ -1,14 +1,14 @@
 //! Running one operation on present values: shape rule, then a view, a kernel, or the decomposition.
 
 use crate::{
-    aval::{Aval, same_shape},
+    aval::Aval,
     backend::{Backend, Operand, Out, with_backend},
     op::{Op, Outs},
     ops::Copy,
     var::{Now, Var},
 };
 use smallvec::{SmallVec, smallvec};
-use tenferro_tensor::{Error, Result, Tensor, TensorRef, Value, checked_len};
+use tenferro_tensor::{Error, Result, Tensor, TensorRef, Value, checked_len, same_shape};
 
 /// Dtype and extents of a present value.
 #[inline]

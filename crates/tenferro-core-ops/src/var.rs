@@ -4,7 +4,7 @@
 //! or with no backend in scope, records it. [`apply`] is the only way an operation ever happens.
 
 use crate::{
-    aval::{Aval, Extents, same_shape},
+    aval::{Aval, Extents},
     backend::with_current,
     digest::Digest,
     dim::{Atom, Dim, Fresh},
@@ -22,7 +22,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
-use tenferro_tensor::{C64, DType, Error, Result, Tensor, Value};
+use tenferro_tensor::{C64, DType, Error, Result, Tensor, Value, same_shape};
 
 /// A tensor, or an output of a call that has not been run yet, or the error that stands in its place so that
 /// rules read like mathematics.
@@ -405,6 +405,11 @@ impl Var {
             Var::Failed(e) => Err(e.clone()),
             v => Ok(v),
         }
+    }
+
+    /// The first of several operands that is an error.
+    pub(crate) fn failed(x: [&Var; 2]) -> Option<Var> {
+        x.into_iter().find(|v| matches!(v, Var::Failed(_))).cloned()
     }
 
     /// The result of a method `op` on operands that are no errors: if it is one, `op` is its operation, whatever

@@ -54,7 +54,7 @@ pub use error::{BackendFailure, Error, ErrorPhase, Mismatch, Result, StateFailur
 pub use iter::Iter;
 pub use layout::{Layout, Strides};
 pub use scalar::{C32, C64, Scalar};
-pub use shape::{DynRank, Rank, Ranked, Shape, checked_len};
+pub use shape::{DynRank, Rank, Ranked, Shape, checked_len, same_shape};
 pub use slice::{NewAxis, SliceItem, SliceSpec};
 pub use storage::{
     BackendStorage, BackendStorageHandle, CpuAffinity, DeviceId, DeviceKind, MemoryKind, Placement,

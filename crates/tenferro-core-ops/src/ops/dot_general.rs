@@ -224,8 +224,8 @@ impl Var {
     /// batch axes, aligned from axis 2 on: a missing one, or one of extent 1, is repeated.
     pub fn matmul(&self, o: &Var) -> Var {
         let (ra, rb) = (self.rank(), o.rank());
-        if let Some(v) = [self, o].into_iter().find(|v| v.ok().is_err()) {
-            return v.clone();
+        if let Some(failed) = Var::failed([self, o]) {
+            return failed;
         }
         if ra < 2 || rb < 2 {
             return Var::Failed(Error::shape("matmul", "rank of an operand", ra.min(rb), "at least 2"));
@@ -253,8 +253,8 @@ impl Var {
 
     /// Sum of products over the last `n` axes of `self` and the first `n` of `o`, in order.
     pub fn tensordot(&self, o: &Var, n: usize) -> Var {
-        if let Some(v) = [self, o].into_iter().find(|v| v.ok().is_err()) {
-            return v.clone();
+        if let Some(failed) = Var::failed([self, o]) {
+            return failed;
         }
         if n > self.rank() || n > o.rank() {
             let (a, b) = (self.rank(), o.rank());
@@ -276,9 +276,6 @@ impl Var {
             rhs_contract: other_axes.into(),
             ..DotGeneral::default()
         };
-        match [self, o].into_iter().find(|v| v.ok().is_err()) {
-            Some(failed) => failed.clone(),
-            None => self.dot_general(o, &op).of("tensordot"),
-        }
+        Var::failed([self, o]).unwrap_or_else(|| self.dot_general(o, &op).of("tensordot"))
     }
 }

@@ -470,8 +470,8 @@ impl Var {
 
     /// Repeated along new axes at the end, which are those of `y` after the axes of `self`.
     pub fn batch_like(&self, y: &Var) -> Var {
-        if let Some(v) = [self, y].into_iter().find(|v| v.ok().is_err()) {
-            return v.clone();
+        if let Some(failed) = Var::failed([self, y]) {
+            return failed;
         }
         let (shape, axes) = (y.shape(), (0..self.rank()).collect::<Axes>());
         let own = self.shape();

@@ -26,7 +26,6 @@ fn triangle(
 ) -> Result<Outs<Tensor>> {
     let x = x[0].read();
     let (shape, size) = (&y[0].shape, y[0].dtype.size());
-    let rows = |j: usize| parts(op, shape[0], j);
     // SAFETY: the kept rows and the others are all rows of each column.
     unsafe {
         with_outputs(y, out, |to| {
@@ -44,7 +43,7 @@ fn triangle(
             }
             let (xs, ys) = (strides_of(&x), strides_to(&to[0], shape));
             for j in 0..shape[1] {
-                let (zero, kept) = rows(j);
+                let (zero, kept) = parts(op, shape[0], j);
                 let part = |r: &Range<usize>| {
                     let mut s: SmallVec<[usize; 6]> = shape.as_slice().into();
                     s[0] = r.len();
