@@ -27,6 +27,23 @@ pub(crate) fn from_slice<T: Copy + Default>(dims: &[T]) -> Dims<T> {
     from_fn(dims.len(), |axis| dims[axis])
 }
 
+/// Extents to be written in place.
+pub(crate) const BLANK_EXTENTS: Dims<usize> = SmallVec::from_const([0; INLINE]);
+/// Strides to be written in place.
+pub(crate) const BLANK_STRIDES: Dims<isize> = SmallVec::from_const([0; INLINE]);
+
+/// `dims` with another number of axes, of whatever values.
+#[inline]
+pub(crate) fn resized<T: Copy + Default>(dims: &mut Dims<T>, rank: usize) -> &mut [T] {
+    if rank <= dims.len() {
+        // SAFETY: the first `rank` of its elements stay; they own nothing.
+        unsafe { dims.set_len(rank) };
+    } else {
+        dims.resize(rank, T::default());
+    }
+    dims
+}
+
 /// The number `f(axis)` for each axis in turn.
 #[inline]
 pub(crate) fn from_fn<T: Copy + Default>(rank: usize, mut f: impl FnMut(usize) -> T) -> Dims<T> {

@@ -218,15 +218,9 @@ impl Layout {
     /// [`Error::Axis`] unless `perm` is a permutation of the axes.
     #[inline]
     pub fn transpose(&self, op: &'static str, perm: &[usize]) -> Result<Self> {
-        if !is_permutation(perm, self.rank()) {
-            return Err(bad_permutation(op, perm, self.rank()));
-        }
-        let (shape, strides) = (&self.shape[..], &self.strides[..]);
-        Ok(Layout {
-            shape: Shape(dims::from_fn(perm.len(), |i| shape[perm[i]])),
-            strides: dims::from_fn(perm.len(), |i| strides[perm[i]]),
-            offset: self.offset,
-        })
+        let mut result = Layout::BLANK;
+        result.set_transpose(op, &self.parts(), perm)?;
+        Ok(result)
     }
 
     /// The elements `starts[i]..limits[i]` of each axis, every `|steps[i]|`-th of them: from the start
@@ -243,30 +237,9 @@ impl Layout {
         limits: &[usize],
         steps: &[isize],
     ) -> Result<Self> {
-        let rank = self.rank();
-        if starts.len() != rank || limits.len() != rank || steps.len() != rank {
-            let got = format!("{} starts, {} limits, {} steps", starts.len(), limits.len(), steps.len());
-            return Err(Error::rank(op, "slice bounds", got, format_args!("{rank} of each")));
-        }
-        let (extents, strides) = (&self.shape[..], &self.strides[..]);
-        for axis in 0..rank {
-            let (start, limit, step, extent) = (starts[axis], limits[axis], steps[axis], extents[axis]);
-            if start > limit || limit > extent || step == 0 {
-                return Err(bad_slice(op, axis, start..limit, step, extent));
-            }
-        }
-        // Products wrap only where the result is empty, or has one element along the axis and so no use
-        // for its stride.
-        let mut offset = self.offset as isize;
-        let shape = dims::from_fn(rank, |axis| {
-            let (start, limit, step) = (starts[axis], limits[axis], steps[axis]);
-            let first = if step > 0 { start } else { limit.saturating_sub(1) };
-            offset = offset.wrapping_add((first as isize).wrapping_mul(strides[axis]));
-            // Most steps are 1, and a division is slow.
-            if step == 1 { limit - start } else { (limit - start).div_ceil(step.unsigned_abs()) }
-        });
-        let strides = dims::from_fn(rank, |axis| strides[axis].wrapping_mul(steps[axis]));
-        Ok(Layout { shape: Shape(shape), strides, offset: offset as usize }.settled())
+        let mut result = Layout::BLANK;
+        result.set_slice(op, &self.parts(), starts, limits, steps.len(), |axis| steps[axis])?;
+        Ok(result)
     }
 
     /// The named axes run backwards.
@@ -402,6 +375,86 @@ impl Layout {
         Ok(result)
     }
 
+    /// To be written by the methods below.
+    pub(crate) const BLANK: Layout =
+        Layout { shape: Shape(dims::BLANK_EXTENTS), strides: dims::BLANK_STRIDES, offset: 0 };
+
+    /// What a layout says, to derive another.
+    #[inline]
+    pub(crate) fn parts(&self) -> Parts<'_> {
+        Parts { shape: &self.shape, strides: Some(&self.strides), offset: self.offset }
+    }
+
+    /// Extents and strides of so many axes, of whatever values.
+    #[inline]
+    fn of_rank(&mut self, rank: usize) -> (&mut [usize], &mut [isize]) {
+        (dims::resized(&mut self.shape.0, rank), dims::resized(&mut self.strides, rank))
+    }
+
+    /// Becomes the [`transpose`](Layout::transpose) of `from`. Writes where the layout is: one that is made elsewhere
+    /// and moved is read back before its parts have left the store buffer, which costs as much as making it.
+    #[inline]
+    pub(crate) fn set_transpose(&mut self, op: &'static str, from: &Parts<'_>, perm: &[usize]) -> Result<()> {
+        let rank = from.shape.len();
+        if !is_permutation(perm, rank) {
+            return Err(bad_permutation(op, perm, rank));
+        }
+        let (shape, strides) = self.of_rank(rank);
+        for axis in 0..rank {
+            shape[axis] = from.shape[perm[axis]];
+        }
+        match from.strides {
+            Some(old) => (0..rank).for_each(|axis| strides[axis] = old[perm[axis]]),
+            None => {
+                for axis in 0..rank {
+                    let before = &from.shape[..perm[axis]];
+                    strides[axis] = before.iter().fold(1, |s: isize, &n| s.wrapping_mul(n as isize));
+                }
+            }
+        }
+        self.offset = from.offset;
+        Ok(())
+    }
+
+    /// Becomes the [`slice`](Layout::slice) of `from`, where it is. There are `steps` steps, `step(axis)` of an axis.
+    #[inline]
+    pub(crate) fn set_slice(
+        &mut self,
+        op: &'static str,
+        from: &Parts<'_>,
+        starts: &[usize],
+        limits: &[usize],
+        steps: usize,
+        step: impl Fn(usize) -> isize,
+    ) -> Result<()> {
+        let rank = from.shape.len();
+        if starts.len() != rank || limits.len() != rank || steps != rank {
+            let got = format!("{} starts, {} limits, {steps} steps", starts.len(), limits.len());
+            return Err(Error::rank(op, "slice bounds", got, format_args!("{rank} of each")));
+        }
+        let (shape, strides) = self.of_rank(rank);
+        // Products wrap only where the result is empty, or has one element along the axis and so no use
+        // for its stride.
+        let (mut compact, mut offset, mut empty) = (1_isize, from.offset as isize, false);
+        for axis in 0..rank {
+            let (start, limit, step, extent) = (starts[axis], limits[axis], step(axis), from.shape[axis]);
+            if start > limit || limit > extent || step == 0 {
+                return Err(bad_slice(op, axis, start..limit, step, extent));
+            }
+            let stride = from.strides.map_or(compact, |strides| strides[axis]);
+            compact = compact.wrapping_mul(extent as isize);
+            let first = if step > 0 { start } else { limit.saturating_sub(1) };
+            offset = offset.wrapping_add((first as isize).wrapping_mul(stride));
+            // Most steps are 1, and a division is slow.
+            let length = limit - start;
+            shape[axis] = if step == 1 { length } else { length.div_ceil(step.unsigned_abs()) };
+            strides[axis] = stride.wrapping_mul(step);
+            empty |= length == 0;
+        }
+        self.offset = if empty { 0 } else { offset as usize };
+        Ok(())
+    }
+
     fn check_distinct(&self, op: &'static str, axes: &[usize]) -> Result<()> {
         check_distinct(op, axes, self.rank())
     }
@@ -414,6 +467,13 @@ impl Layout {
         }
         self
     }
+}
+
+/// Where elements lie: a layout, or without strides a compact one.
+pub(crate) struct Parts<'a> {
+    pub(crate) shape: &'a [usize],
+    pub(crate) strides: Option<&'a [isize]>,
+    pub(crate) offset: usize,
 }
 
 #[cold]

@@ -5,7 +5,7 @@
 
 use crate::{
     DType, Error, Layout, Placement, Result, Scalar, Tensor, TensorRead, TensorRef, TensorView, TypedTensor,
-    erased::check_inside, same_shape, shared::Shared,
+    erased::check_inside, layout::Parts, same_shape, shared::Shared,
 };
 
 /// A shared handle on a tensor and a layout of its elements.
@@ -57,7 +57,7 @@ impl Value {
     #[inline]
     pub fn try_with_layout(&self, layout: Layout) -> Result<Value> {
         check_inside("with_layout", &self.owner, &layout)?;
-        Ok(self.derived(layout))
+        Ok(self.derived(Shared::new(layout)))
     }
 
     /// Axis `i` of the result is axis `perm[i]`.
@@ -66,10 +66,10 @@ impl Value {
     /// [`Error::Axis`] unless `perm` is a permutation of the axes.
     #[inline]
     pub fn transpose(&self, op: &'static str, perm: &[usize]) -> Result<Value> {
-        Ok(self.derived(self.layout().transpose(op, perm)?))
+        self.derived_by(|layout, from| layout.set_transpose(op, from, perm))
     }
 
-    /// `starts[i]..limits[i]` of each axis with steps; see [`Layout::slice`].
+    /// `starts[i]..limits[i]` of each axis with forward steps; see [`Layout::slice`].
     ///
     /// # Errors
     /// [`Error::Rank`], [`Error::Argument`].
@@ -79,20 +79,31 @@ impl Value {
         op: &'static str,
         starts: &[usize],
         limits: &[usize],
-        steps: &[isize],
+        steps: &[usize],
     ) -> Result<Value> {
-        Ok(self.derived(self.layout().slice(op, starts, limits, steps)?))
+        // A step beyond every extent is as good as the greatest.
+        let step = |axis| isize::try_from(steps[axis]).unwrap_or(isize::MAX);
+        self.derived_by(|layout, from| layout.set_slice(op, from, starts, limits, steps.len(), step))
     }
 
-    /// With a layout made from the value's own by methods that keep it inside the owner.
+    /// With the layout that `set` makes of the value's own, inside the owner.
+    // Inlined always: a value that is returned through memory is read back before it is written there.
+    #[inline(always)]
+    fn derived_by(&self, set: impl FnOnce(&mut Layout, &Parts<'_>) -> Result<()>) -> Result<Value> {
+        let own = self.layout.as_ref().map(|layout| layout.parts());
+        let own = own.unwrap_or(Parts { shape: self.owner.shape(), strides: None, offset: 0 });
+        let mut layout = Shared::new(Layout::BLANK);
+        set(layout.get_mut().expect("it has one owner so far"), &own)?;
+        Ok(self.derived(layout))
+    }
+
+    /// With a layout that lies inside the owner.
     #[inline]
-    fn derived(&self, layout: Layout) -> Value {
+    fn derived(&self, layout: Shared<Layout>) -> Value {
         debug_assert!(layout.fits(self.owner.len()));
         let alike = same_shape(self.owner.shape(), layout.shape());
-        if layout.offset() == 0 && alike && layout.is_col_major_contiguous() {
-            return Value::new(self.owner.share());
-        }
-        Value { owner: self.owner.share(), layout: Some(Shared::new(layout)) }
+        let whole = layout.offset() == 0 && alike && layout.is_col_major_contiguous();
+        Value { owner: self.owner.share(), layout: (!whole).then_some(layout) }
     }
 
     /// The element type.

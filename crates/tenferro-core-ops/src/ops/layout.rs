@@ -267,7 +267,10 @@ impl Primitive for Slice {
     }
     fn view(&self, x: &Layout) -> Option<Layout> {
         let (starts, limits) = self.bounds.split_at_checked(self.steps.len())?;
-        x.slice(Self::NAME, &literals(starts)?, &literals(limits)?, &forward(&self.steps)).ok()
+        // Steps of a layout may be negative; one beyond every extent is as good as the greatest.
+        let steps = self.steps.iter().map(|&s| isize::try_from(s).unwrap_or(isize::MAX));
+        x.slice(Self::NAME, &literals(starts)?, &literals(limits)?, &steps.collect::<SmallVec<[isize; 6]>>())
+            .ok()
     }
     fn dims(&self) -> &[Dim] {
         &self.bounds
@@ -332,14 +335,6 @@ fn is_identity(perm: &[usize]) -> bool {
     perm.iter().enumerate().all(|(i, &p)| i == p)
 }
 
-/// Steps of a layout, which may also be negative.
-#[inline]
-fn forward(steps: &[usize]) -> SmallVec<[isize; 6]> {
-    let mut forward = SmallVec::new();
-    steps.iter().for_each(|&s| forward.push(isize::try_from(s).unwrap_or(isize::MAX)));
-    forward
-}
-
 /// The extents, if all are known.
 fn literals(extents: &[Dim]) -> Option<Extents> {
     let mut known = Extents::new();
@@ -351,6 +346,7 @@ fn literals(extents: &[Dim]) -> Option<Extents> {
 
 impl Var {
     /// Axis `i` of the result is axis `perm[i]` of `self`.
+    #[inline]
     pub fn transpose(&self, perm: &[usize]) -> Var {
         if perm.len() == self.rank() && is_identity(perm) {
             return self.clone();
@@ -392,10 +388,10 @@ impl Var {
     }
 
     /// Every `steps[i]`-th element from `starts[i]` up to, but not including, `limits[i]` along axis `i`.
+    #[inline]
     pub fn slice<D: Extent>(&self, starts: &[D], limits: &[D], steps: &[usize]) -> Var {
-        let now = self.view_now(|x| {
-            x.slice(Slice::NAME, &D::literals(starts)?, &D::literals(limits)?, &forward(steps)).ok()
-        });
+        let now =
+            self.view_now(|x| x.slice(Slice::NAME, &D::literals(starts)?, &D::literals(limits)?, steps).ok());
         now.unwrap_or_else(|| {
             let lengths = [starts.len(), limits.len(), steps.len()];
             match self.one_per_axis(Slice::NAME, "number of starts, limits and steps", lengths) {

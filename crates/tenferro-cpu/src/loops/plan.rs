@@ -96,7 +96,8 @@ impl LoopPlan {
             if rank > 0 {
                 let before = &head[(rank - 1) * count..];
                 if mergeable(before, extents[rank - 1], this) {
-                    extents[rank - 1] *= extent;
+                    // Wraps only where another extent is 0, and so no element is visited.
+                    extents[rank - 1] = extents[rank - 1].wrapping_mul(extent);
                     continue;
                 }
                 sorted &= magnitudes(before).le(magnitudes(this));
