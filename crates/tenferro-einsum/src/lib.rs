@@ -8,19 +8,29 @@
 //! Invariant: the order of contraction depends on labels and extents alone (but for annealing), not on which
 //! thread or which call comes first, so that results repeat bit by bit.
 
+mod binding;
 mod cache;
 mod einsum;
+mod expression;
+mod letters;
 mod lower;
+mod ncon;
 mod notation;
-mod path;
+mod op;
+mod order;
+mod parse;
 mod plan;
+mod rearrange;
 mod surface;
 
 pub use cache::PlanCache;
 pub use einsum::{Einsum, Subscripts, einsum};
-pub use notation::{Extents, Labels, Notation, Rearrange, Transpose};
-pub use path::Optimize;
+pub use expression::Expression;
+pub use notation::{Extents, Labels, Notation, Transpose};
+pub use op::EinsumOp;
+pub use order::{Optimize, Positions};
 pub use plan::{Axes, Kind, Operand, Plan, Step};
+pub use rearrange::Rearrange;
 pub use surface::{EinsumRecorded, EinsumTensor};
 
 /// The methods.

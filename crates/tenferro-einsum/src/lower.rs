@@ -3,8 +3,9 @@
 //! The same steps run on present values and are recorded on traced ones, so that a program sees them one by
 //! one, and their derivatives are contractions again.
 
-use crate::notation::{Rearrange, Transpose};
+use crate::notation::Transpose;
 use crate::plan::{Axes, Kind, Operand, Plan};
+use crate::rearrange::Rearrange;
 use smallvec::{SmallVec, smallvec};
 use std::borrow::Cow;
 use tenferro_core_ops::ops::Mul;
@@ -22,7 +23,11 @@ pub(crate) fn lower(plan: &Plan, x: &[&Var]) -> Var {
         }));
     }
     let last = made.pop().flatten().map_or(Cow::Borrowed(x[0]), Cow::Owned);
-    rearranged(last, plan.finish()).into_owned()
+    let y = rearranged(last, plan.finish()).into_owned();
+    match plan.embed() {
+        Some(embed) => embedded(y, embed),
+        None => y,
+    }
 }
 
 fn prepared<'a>(operand: &Operand, x: &[&'a Var], made: &mut [Option<Var>]) -> Cow<'a, Var> {
@@ -93,14 +98,18 @@ fn product(lhs: &Var, rhs: &Var, lhs_axes: &[usize], rhs_axes: &[usize]) -> Var 
 }
 
 /// The cotangent of an operand of extents `shape`, from the value of the einsum of its [`Transpose`].
-pub(crate) fn embedded(y: Var, by: &Transpose, shape: &[Dim]) -> Var {
+pub(crate) fn pulled(y: Var, by: &Transpose, shape: &[Dim]) -> Var {
     let embed = &by.embed;
     let extent = |label: &u32| {
         let axis = embed.input.iter().position(|other| other == label).expect("a label of the operand");
         shape[axis].clone()
     };
     let distinct: Extents<Dim> = embed.output.iter().map(extent).collect();
-    let mut y = y.broadcast_in_dim(&distinct, &by.broadcast_axes());
+    embedded(y.broadcast_in_dim(&distinct, &by.broadcast_axes()), embed)
+}
+
+/// The tensor that is zero but where `embed`, which sums nothing, takes `y` from.
+fn embedded(mut y: Var, embed: &Rearrange) -> Var {
     if let Some(permutation) = &embed.permutation {
         let mut inverse: Axes = smallvec![0; permutation.len()];
         permutation.iter().enumerate().for_each(|(k, axis)| inverse[*axis] = k);

@@ -54,6 +54,14 @@ pub trait EinsumRecorded: Recorded {
     fn einsum_labels(inputs: &[&[u32]], output: &[u32], x: &[&Self]) -> Result<Self> {
         Self::einsum(Einsum::labels(inputs, output)?, x)
     }
+
+    /// The contraction of a tensor network with the labels of ncon, see [`Einsum::ncon`].
+    ///
+    /// # Errors
+    /// Those of [`Einsum::ncon`] and of [`einsum`](Self::einsum).
+    fn ncon(labels: &[&[i32]], x: &[&Self]) -> Result<Self> {
+        Self::einsum(Einsum::ncon(labels)?, x)
+    }
 }
 
 impl<X: Recorded> EinsumRecorded for X {}
@@ -100,6 +108,14 @@ pub trait EinsumTensor: Sized {
     ) -> Result<Self> {
         Self::einsum(Einsum::labels(inputs, output)?, x, backend)
     }
+
+    /// The contraction of a tensor network with the labels of ncon, see [`Einsum::ncon`].
+    ///
+    /// # Errors
+    /// Those of [`Einsum::ncon`] and of [`einsum`](Self::einsum).
+    fn ncon(labels: &[&[i32]], x: &[&Self], backend: &mut (impl Target + ?Sized)) -> Result<Self> {
+        Self::einsum(Einsum::ncon(labels)?, x, backend)
+    }
 }
 
 fn direct(
@@ -118,8 +134,8 @@ fn direct(
 
 #[cold]
 fn no_operands(op: &Einsum) -> tenferro_tensor::Error {
-    let none = op.notation().extents::<usize>(&[]);
-    none.expect_err("a notation has at least one operand")
+    let none = op.plan(&[]);
+    none.expect_err("an einsum has at least one operand")
 }
 
 impl EinsumTensor for Tensor {
