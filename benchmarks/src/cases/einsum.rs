@@ -1,5 +1,5 @@
-//! Einsums of small tensors, where all but a few nanoseconds are the call's: of text on typed and eager tensors, and
-//! of a compiled program.
+//! Einsums of small tensors, where all but a few nanoseconds are the call's: of text on typed and eager tensors,
+//! prepared, and in a compiled program.
 
 use super::{Case, Goal, row_major};
 use crate::{
@@ -11,11 +11,11 @@ use tenferro_cpu::CpuBackend;
 use tenferro_einsum::prelude::*;
 use tenferro_runtime::{EagerRuntime, EagerTensor, prelude::*};
 
-/// Name in `peers.py`, notation and shapes of the operands, nanoseconds asked of an eager call.
-type Row = (&'static str, &'static str, &'static [&'static [usize]], Option<f64>);
+/// Name in `peers.py`, notation and shapes of the operands, nanoseconds asked of an eager and of a prepared call.
+type Row = (&'static str, &'static str, &'static [&'static [usize]], Option<[f64; 2]>);
 
 const ROWS: [Row; 8] = [
-    ("einsum_product", "ij,jk->ik", &[&[2, 2], &[2, 2]], Some(500.0)),
+    ("einsum_product", "ij,jk->ik", &[&[2, 2], &[2, 2]], Some([500.0, 200.0])),
     ("einsum_batch", "bij,bjk->bik", &[&[4, 2, 2], &[4, 2, 2]], None),
     ("einsum_outer", "i,j->ij", &[&[2], &[2]], None),
     ("einsum_inner", "ij,ij->", &[&[2, 2], &[2, 2]], None),
@@ -29,18 +29,20 @@ pub(super) fn groups() -> Result<Vec<Vec<Case>>> {
     ROWS.iter().map(group).collect()
 }
 
-fn group(&(peer, text, shapes, eager_ns): &Row) -> Result<Vec<Case>> {
+fn group(&(peer, text, shapes, goals): &Row) -> Result<Vec<Case>> {
     let operands = (shapes.iter().enumerate())
         .map(|(k, shape)| Ok(TypedTensor::normal(*shape, k as u64)?))
         .collect::<Result<Vec<TypedTensor<f64>>>>()?;
-    let goal = eager_ns.map_or(Goal::None, Goal::Nanoseconds);
+    let [eager_goal, prepared_goal] =
+        goals.map_or([Goal::None; 2], |goals| goals.map(Goal::Nanoseconds));
     let refs: Vec<&TypedTensor<f64>> = operands.iter().collect();
     let case = |tier: &str, goal, subject| {
         Case::new(format!("einsum {text}: {tier}"), goal, subject).beside(peer, &refs)
     };
     Ok(vec![
         case("typed", Goal::None, typed(text, &operands)?)?,
-        case("eager", goal, eager(text, &operands)?)?,
+        case("prepared", prepared_goal, prepared(text, &operands)?)?,
+        case("eager", eager_goal, eager(text, &operands)?)?,
         case("program", Goal::None, program(text, &operands)?)?,
     ])
 }
@@ -55,6 +57,17 @@ fn typed(text: &'static str, x: &[TypedTensor<f64>]) -> Result<Box<dyn Subject>>
         [a] => TypedTensor::einsum(text, &[black_box(a)], &mut cpu),
         [a, b] => TypedTensor::einsum(text, &[black_box(a), black_box(b)], &mut cpu),
         x => TypedTensor::einsum(text, &x.iter().map(black_box).collect::<Vec<_>>(), &mut cpu),
+    };
+    Ok(subject(call, row_major))
+}
+
+fn prepared(text: &'static str, x: &[TypedTensor<f64>]) -> Result<Box<dyn Subject>> {
+    let (x, mut cpu) = (copies(x)?, CpuBackend::with_threads(1));
+    let einsum = Einsum::parse(text)?.prepare(&x.iter().map(|x| x.shape()).collect::<Vec<_>>())?;
+    let call = move || match &x[..] {
+        [a] => einsum.run_typed(&[black_box(a)], &mut cpu),
+        [a, b] => einsum.run_typed(&[black_box(a), black_box(b)], &mut cpu),
+        x => einsum.run_typed(&x.iter().map(black_box).collect::<Vec<_>>(), &mut cpu),
     };
     Ok(subject(call, row_major))
 }

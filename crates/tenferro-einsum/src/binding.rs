@@ -90,16 +90,35 @@ impl Binding {
         if self.dropped.is_empty() {
             return self.op.apply(x);
         }
-        let x: SmallVec<[Var; 4]> = x.iter().zip(&self.dropped).map(|(v, axes)| squeezed(v, axes)).collect();
-        self.op.apply(&x.iter().collect::<SmallVec<[&Var; 4]>>())
+        self.op.apply(&self.squeezed(x).iter().collect::<SmallVec<[&Var; 4]>>())
+    }
+
+    /// The operands without what is dropped.
+    pub(crate) fn squeezed(&self, x: &[&Var]) -> SmallVec<[Var; 4]> {
+        let squeezed = |(operand, v): (usize, &&Var)| match self.dropped.get(operand) {
+            Some(axes) if !axes.is_empty() => v.squeeze(axes),
+            _ => (*v).clone(),
+        };
+        x.iter().enumerate().map(squeezed).collect()
     }
 
     /// The plan for operands of these shapes.
     pub(crate) fn plan(&self, shapes: &[&[usize]]) -> Result<Arc<Plan>> {
+        self.at(shapes, |shapes| self.op.plan_at(shapes))
+    }
+
+    /// The shape of the output for operands of these shapes.
+    pub(crate) fn output(&self, shapes: &[&[usize]]) -> Result<SmallVec<[usize; 6]>> {
+        let notation = self.op.notation();
+        self.at(shapes, |shapes| Ok(notation.extents(shapes)?.of(notation.output())))
+    }
+
+    /// `f` of the shapes without what is dropped.
+    fn at<R>(&self, shapes: &[&[usize]], f: impl FnOnce(&[&[usize]]) -> R) -> R {
         if self.dropped.is_empty() {
-            return self.op.plan_at(shapes);
+            return f(shapes);
         }
-        let shapes: SmallVec<[SmallVec<[usize; 6]>; 4]> = shapes
+        let kept: SmallVec<[SmallVec<[usize; 6]>; 4]> = shapes
             .iter()
             .zip(&self.dropped)
             .map(|(shape, axes)| {
@@ -107,12 +126,8 @@ impl Binding {
                 kept.map(|(_, n)| *n).collect()
             })
             .collect();
-        self.op.plan_at(&shapes.iter().map(|shape| &shape[..]).collect::<SmallVec<[&[usize]; 4]>>())
+        f(&kept.iter().map(|shape| &shape[..]).collect::<SmallVec<[&[usize]; 4]>>())
     }
-}
-
-fn squeezed(v: &Var, axes: &Axes) -> Var {
-    if axes.is_empty() { v.clone() } else { v.squeeze(axes) }
 }
 
 /// The axes of an operand that are repeated along an axis of another.

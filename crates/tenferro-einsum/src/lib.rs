@@ -20,6 +20,7 @@ mod op;
 mod order;
 mod parse;
 mod plan;
+mod prepared;
 mod rearrange;
 mod surface;
 
@@ -30,10 +31,11 @@ pub use notation::{Extents, Labels, Notation, Transpose};
 pub use op::EinsumOp;
 pub use order::{Optimize, Positions};
 pub use plan::{Axes, Kind, Operand, Plan, Step};
+pub use prepared::PreparedEinsum;
 pub use rearrange::Rearrange;
 pub use surface::{EinsumRecorded, EinsumTensor};
 
 /// The methods.
 pub mod prelude {
-    pub use crate::{Einsum, EinsumRecorded, EinsumTensor};
+    pub use crate::{Einsum, EinsumRecorded, EinsumTensor, PreparedEinsum};
 }

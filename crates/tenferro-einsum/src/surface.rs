@@ -1,9 +1,9 @@
 //! The einsum on all four tiers.
 
 use crate::einsum::{Einsum, Subscripts, einsum};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use tenferro_core_ops::Var;
-use tenferro_runtime::tier::{Direct, Lower, Recorded, Target, next, run_direct};
+use tenferro_runtime::tier::{Direct, Lifted, Lower, Recorded, Target, run_direct1};
 use tenferro_tensor::{Result, Scalar, Tensor, TypedTensor};
 
 /// Einstein summation of eager and traced tensors.
@@ -127,9 +127,9 @@ fn direct(
     if x.is_empty() {
         return Err(no_operands(&op));
     }
-    let lifted: SmallVec<[Var; 4]> = x.iter().map(|x| x.lift().clone()).collect();
-    let refs: SmallVec<[&Var; 4]> = lifted.iter().collect();
-    next(&mut run_direct(backend, || smallvec![einsum(&op, &refs)])?.drain(..))
+    let lifted: SmallVec<[Lifted<'_>; 4]> = x.iter().map(|x| x.lift()).collect();
+    let refs: SmallVec<[&Var; 4]> = lifted.iter().map(|x| &**x).collect();
+    run_direct1(backend, || einsum(&op, &refs))
 }
 
 #[cold]
