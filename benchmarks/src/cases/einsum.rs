@@ -33,8 +33,7 @@ fn group(&(peer, text, shapes, goals): &Row) -> Result<Vec<Case>> {
     let operands = (shapes.iter().enumerate())
         .map(|(k, shape)| Ok(TypedTensor::normal(*shape, k as u64)?))
         .collect::<Result<Vec<TypedTensor<f64>>>>()?;
-    let [eager_goal, prepared_goal] =
-        goals.map_or([Goal::None; 2], |goals| goals.map(Goal::Nanoseconds));
+    let [eager_goal, prepared_goal] = goals.map_or([Goal::None; 2], |goals| goals.map(Goal::Nanoseconds));
     let refs: Vec<&TypedTensor<f64>> = operands.iter().collect();
     let case = |tier: &str, goal, subject| {
         Case::new(format!("einsum {text}: {tier}"), goal, subject).beside(peer, &refs)

@@ -264,7 +264,10 @@ mod tests {
     fn errors_name_axis_got_and_expected() {
         assert!(Notation::new(&[], &[]).unwrap_err().to_string().contains("got none, expected at least one"));
         let got = Notation::new(&[&[0]], &[0, 1]).unwrap_err().to_string();
-        assert!(got.contains("output axis 1: got 'b', expected a label of an operand, one of \"a\""), "{got}");
+        assert!(
+            got.contains("output axis 1: got 'b', expected a label of an operand, one of \"a\""),
+            "{got}"
+        );
         for text in ["...i->i", "(ij,jk),kl->il"] {
             let got = Notation::parse(text).unwrap_err().to_string();
             assert!(got.contains("expected no ellipsis and no parentheses"), "{got}");

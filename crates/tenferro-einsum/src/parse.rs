@@ -306,8 +306,12 @@ mod tests {
         assert_eq!(of("i...,i...->i...", &[1, 1]), "i,i->i");
         assert_eq!(parse("...").notation(), None);
         let message = |text: &str, ranks: &[usize]| parse(text).notation_for(ranks).unwrap_err().to_string();
-        assert!(message("i...j->", &[1]).contains("rank of operand 0: got 1, expected at least 2, the labels"));
-        assert!(message("ij,...->", &[3, 0]).contains("rank of operand 0: got 3, expected 2, the labels \"ij\""));
+        assert!(
+            message("i...j->", &[1]).contains("rank of operand 0: got 1, expected at least 2, the labels")
+        );
+        assert!(
+            message("ij,...->", &[3, 0]).contains("rank of operand 0: got 3, expected 2, the labels \"ij\"")
+        );
         assert!(message("ij,...->", &[2]).contains("number of operands: got 1, expected 2 for \"ij,...->\""));
     }
 
@@ -327,7 +331,10 @@ mod tests {
             ("ij;jk->ik", "position 2 of \"ij;jk->ik\": got ';', expected a letter, '...', ',', '(' or '->'"),
             ("ij-ik", "position 3 of \"ij-ik\": got 'i', expected '>' after '-'"),
             ("ij-", "position 3 of \"ij-\": got the end, expected '>' after '-'"),
-            ("ij->i->j", "position 5 of \"ij->i->j\": got a second arrow, expected a letter, '...' or the end"),
+            (
+                "ij->i->j",
+                "position 5 of \"ij->i->j\": got a second arrow, expected a letter, '...' or the end",
+            ),
             ("ij->i,j", "got ',', expected a letter, since there is one output"),
             (
                 "i j -> i k",
@@ -336,7 +343,10 @@ mod tests {
             ("i..j->ij", "position 3 of \"i..j->ij\": got 'j', expected an ellipsis of three dots"),
             ("i.", "position 2 of \"i.\": got the end, expected an ellipsis of three dots"),
             ("...i...->", "position 4 of \"...i...->\": got a second '...', expected one in an operand"),
-            ("i->...i", "position 3 of \"i->...i\": got '...', expected letters, since no operand has an ellipsis"),
+            (
+                "i->...i",
+                "position 3 of \"i->...i\": got '...', expected letters, since no operand has an ellipsis",
+            ),
             ("(ij,jk->ik", "position 6 of \"(ij,jk->ik\": got '->', expected ')' for the '(' at position 0"),
             ("a,((b,c)", "position 8 of \"a,((b,c)\": got the end, expected ')' for the '(' at position 2"),
             ("ij)->", "position 2 of \"ij)->\": got ')', expected a '(' before it"),

@@ -78,7 +78,7 @@ pub struct Operand {
 /// The operation of a [`Step`], in axes of the prepared operands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A contraction; the result has lhs free axes, rhs free axes, batch axes.
+    /// A contraction, or an outer product; the result has lhs free axes, rhs free axes, batch axes.
     Dot(DotGeneral),
     /// Nothing is summed: an elementwise product of the operands broadcast to the result, whose axes have
     /// just the order wanted.
@@ -146,7 +146,8 @@ impl Plan {
             plan.finish = Rearrange::new(&last.output, &output);
         }
         // A result of its own is the output; a view is copied.
-        let is_own = plan.finish.permutation.is_none() && !(plan.steps.is_empty() && plan.finish.sums.is_empty());
+        let is_own =
+            plan.finish.permutation.is_none() && !(plan.steps.is_empty() && plan.finish.sums.is_empty());
         match (&plan.embed, is_own) {
             (Some(_), _) | (None, false) => plan.written += size(notation.output()),
             (None, true) => {}
@@ -285,13 +286,14 @@ fn arrange(parts: &mut [Parts], axes: &[Labels], output: &[u32]) {
         if let Some(given) = part.slots.iter().find(|slot| **slot < n) {
             part.contracted.sort_by_key(|label| axes[*given].iter().position(|other| other == label));
         }
-        part.output = match part.contracted.is_empty() {
-            true => order,
-            false => [&*lhs, &*rhs, &part.batch].into_iter().flatten().copied().collect(),
-        };
+        let grouped: Labels = [&*lhs, &*rhs, &part.batch].into_iter().flatten().copied().collect();
+        // An outer product in the order wanted is a contraction over nothing, which needs no broadcasting.
+        let outer = part.batch.is_empty() && !lhs.is_empty() && !rhs.is_empty() && grouped == order;
+        part.multiplies = part.contracted.is_empty() && !outer;
+        part.output = if part.multiplies { order } else { grouped };
         let [lhs_slot, rhs_slot] = part.slots;
         let child = |groups: [&Labels; 3]| groups.into_iter().flatten().copied().collect::<Labels>();
-        let (lhs_order, rhs_order) = match part.contracted.is_empty() {
+        let (lhs_order, rhs_order) = match part.multiplies {
             true => {
                 let of = |free: &Labels| {
                     part.output
@@ -318,6 +320,8 @@ struct Parts {
     contracted: Labels,
     batch: Labels,
     output: Labels,
+    /// An elementwise product.
+    multiplies: bool,
 }
 
 impl Parts {
@@ -336,6 +340,7 @@ impl Parts {
             contracted: named(&contracted),
             batch: named(&batch),
             output: Labels::new(),
+            multiplies: false,
         }
     }
 
@@ -344,7 +349,7 @@ impl Parts {
     fn step(self, axes: &[Labels], inputs: &[Labels], size: &impl Fn(&[u32]) -> f64) -> Step {
         let [lhs_slot, rhs_slot] = self.slots;
         let [lhs_free, rhs_free] = self.free;
-        let multiply = self.contracted.is_empty();
+        let multiply = self.multiplies;
         let operand = |slot: usize, free: &Labels, tail: [&Labels; 2], front: Option<&Labels>| {
             let in_order = axes[slot].iter().filter(|label| free.contains(label)).eq(free.iter());
             let wanted: Labels = match in_order || multiply {
@@ -375,7 +380,7 @@ impl Parts {
         });
         let Parts { contracted, batch, output, .. } = self;
         let elements = size(&output);
-        let flops = flops(elements * size(&contracted), !multiply);
+        let flops = flops(elements * size(&contracted), !contracted.is_empty());
         Step { lhs, rhs, output, batch, contracted, lhs_free, rhs_free, kind, flops, elements }
     }
 }

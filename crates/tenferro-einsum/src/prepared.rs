@@ -13,7 +13,8 @@ use tenferro_core_ops::ops::NUMBERS;
 use tenferro_core_ops::{Aval, Now, Out, Ready, Target, Var, with_backend};
 use tenferro_runtime::tier::{Lower, run_direct1};
 use tenferro_tensor::{
-    DType, Error, Result, Scalar, Tensor, TensorRead, TensorRef, TensorViewMut, TypedTensor, Value, same_shape,
+    DType, Error, Result, Scalar, Tensor, TensorRead, TensorRef, TensorViewMut, TypedTensor, Value,
+    same_shape,
 };
 
 /// An [`Einsum`] prepared for operands of given shapes: what depends on labels and extents alone is done once.

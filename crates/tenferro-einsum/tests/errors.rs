@@ -62,10 +62,9 @@ fn another_number_or_rank_of_operands() {
 #[test]
 fn different_extents_of_a_label_name_it_and_both_operands() {
     // Neither a missing axis nor an extent 1 is repeated.
-    for (text, shapes) in [
-        ("ij,jk->ik", &[&[2, 3][..], &[4, 2]][..]),
-        ("ij,jk,kl->il", &[&[2, 3], &[4, 2], &[2, 2]]),
-    ] {
+    for (text, shapes) in
+        [("ij,jk->ik", &[&[2, 3][..], &[4, 2]][..]), ("ij,jk,kl->il", &[&[2, 3], &[4, 2], &[2, 2]])]
+    {
         let e = error(text, shapes);
         assert!(matches!(e, Error::Shape(_)), "{e:?}");
         says(&e, &["label 'j'", "operand 1", &format!("got {}", shapes[1][0]), "expected 3 as in operand 0"]);

@@ -1,8 +1,8 @@
-use super::*;
 use super::depth_first::depth_first;
 use super::greedy::{GREEDY_WEIGHTS, greedy, greedy_with};
 use super::network::cost;
 use super::optimal::optimal;
+use super::*;
 use crate::notation::Labels;
 
 /// A ring of `n` operands with chords: three labels each, of extent 4.

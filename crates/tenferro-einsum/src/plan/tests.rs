@@ -107,13 +107,7 @@ struct Cost {
 }
 
 /// `Σ_contracting lhs · rhs` with axes lhs free, rhs free, batch, from the axes alone.
-fn dot_general(
-    x: &Dense,
-    y: &Dense,
-    contracting: [&Axes; 2],
-    batch: [&Axes; 2],
-    cost: &mut Cost,
-) -> Dense {
+fn dot_general(x: &Dense, y: &Dense, contracting: [&Axes; 2], batch: [&Axes; 2], cost: &mut Cost) -> Dense {
     let free = |t: &Dense, side: usize| -> Vec<usize> {
         let taken = |axis: &usize| contracting[side].contains(axis) || batch[side].contains(axis);
         (0..t.shape.len()).filter(|axis| !taken(axis)).collect()
@@ -138,7 +132,7 @@ fn dot_general(
             contracting[0].iter().zip(inner).for_each(|(axis, at)| i[*axis] = *at);
             contracting[1].iter().zip(inner).for_each(|(axis, at)| j[*axis] = *at);
             total += x.at(&i) * y.at(&j);
-            cost.flops += 2;
+            cost.flops += if inner.is_empty() { 1 } else { 2 };
             0
         });
         total
@@ -406,8 +400,12 @@ fn paths_that_are_none_are_errors() {
         Plan::new(&chain, |_| 2.0, &Optimize::path(path.iter().copied())).unwrap_err().to_string()
     };
     assert!(message(&[(0, 1)]).contains("operands that the path leaves: got 2, expected 1"));
-    assert!(message(&[(0, 1), (1, 1)]).contains("step 1 of the path: got (1, 1), expected distinct positions"));
-    assert!(message(&[(0, 3), (0, 1)]).contains("step 0 of the path: got (0, 3), expected distinct positions"));
+    assert!(
+        message(&[(0, 1), (1, 1)]).contains("step 1 of the path: got (1, 1), expected distinct positions")
+    );
+    assert!(
+        message(&[(0, 3), (0, 1)]).contains("step 0 of the path: got (0, 3), expected distinct positions")
+    );
     let many = vec![&[0_u32][..]; 17];
     let many = Notation::new(&many, &[]).unwrap();
     let error = Plan::new(&many, |_| 2.0, &Optimize::Optimal).unwrap_err().to_string();

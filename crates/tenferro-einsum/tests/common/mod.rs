@@ -87,7 +87,8 @@ pub(crate) fn naive<T: Exact>(notation: &Notation, x: &[&TypedTensor<T>]) -> Typ
                 rest /= n;
             }
             let factor = |(labels, x): (&tenferro_einsum::Labels, &&TypedTensor<T>)| {
-                let index = labels.iter().zip(x.shape()).map(|(label, n)| if *n == 1 { 0 } else { at[label] });
+                let index =
+                    labels.iter().zip(x.shape()).map(|(label, n)| if *n == 1 { 0 } else { at[label] });
                 *x.get(&index.collect::<Vec<_>>()).unwrap()
             };
             sum = sum + notation.inputs().iter().zip(x).map(factor).fold(T::one(), |a, b| a * b);
