@@ -5,7 +5,7 @@ mod common;
 use common::naive;
 use tenferro_cpu::CpuBackend;
 use tenferro_einsum::{Einsum, EinsumOp, Notation, Optimize, prelude::*};
-use tenferro_runtime::{EagerRuntime, EagerTensor, TracedTensor, execute, prelude::*};
+use tenferro_runtime::{EagerRuntime, EagerTensor, Out, TracedTensor, execute, prelude::*};
 use tenferro_tensor::{Error, TypedTensor};
 
 fn counting(shape: &[usize], first: f64) -> TypedTensor<f64> {

@@ -40,7 +40,7 @@ fn in_all_forms<T: Exact>(case: &common::Case) -> Result<(), TestCaseError> {
         let half: Vec<usize> = index.iter().map(|i| i / 2).collect();
         inside.then(|| *expected.get(&half).unwrap())
     };
-    let once =
+    let once: TypedTensor<T> =
         TypedTensor::from_fn(&wide[..], |i| written(i).unwrap_or_else(|| *before.get(i).unwrap())).unwrap();
     prop_assert_eq!(&y, &once);
 
