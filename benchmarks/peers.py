@@ -36,6 +36,7 @@ EINSUM = {
     "einsum_trace": ("ii->", [(2, 2)]),
     "einsum_reverse": ("ijk->kji", [(2, 2, 2)]),
     "einsum_chain": ("ij,jk,kl->il", [(2, 2), (2, 2), (2, 2)]),
+    "einsum_outer_1000": ("i,j->ij", [(1000,), (1000,)]),
     "einsum_ellipsis": ("...ij,...jk->...ik", [(4, 2, 2), (2, 2)]),
 }
 CASES = (

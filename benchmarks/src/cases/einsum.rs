@@ -14,7 +14,7 @@ use tenferro_runtime::{EagerRuntime, EagerTensor, prelude::*};
 /// Name in `peers.py`, notation and shapes of the operands, nanoseconds asked of an eager and of a prepared call.
 type Row = (&'static str, &'static str, &'static [&'static [usize]], Option<[f64; 2]>);
 
-const ROWS: [Row; 8] = [
+const ROWS: [Row; 9] = [
     ("einsum_product", "ij,jk->ik", &[&[2, 2], &[2, 2]], Some([500.0, 200.0])),
     ("einsum_batch", "bij,bjk->bik", &[&[4, 2, 2], &[4, 2, 2]], None),
     ("einsum_outer", "i,j->ij", &[&[2], &[2]], None),
@@ -22,6 +22,7 @@ const ROWS: [Row; 8] = [
     ("einsum_trace", "ii->", &[&[2, 2]], None),
     ("einsum_reverse", "ijk->kji", &[&[2, 2, 2]], None),
     ("einsum_chain", "ij,jk,kl->il", &[&[2, 2], &[2, 2], &[2, 2]], None),
+    ("einsum_outer_1000", "i,j->ij", &[&[1000], &[1000]], None),
     ("einsum_ellipsis", "...ij,...jk->...ik", &[&[4, 2, 2], &[2, 2]], None),
 ];
 
@@ -35,8 +36,10 @@ fn group(&(peer, text, shapes, goals): &Row) -> Result<Vec<Case>> {
         .collect::<Result<Vec<TypedTensor<f64>>>>()?;
     let [eager_goal, prepared_goal] = goals.map_or([Goal::None; 2], |goals| goals.map(Goal::Nanoseconds));
     let refs: Vec<&TypedTensor<f64>> = operands.iter().collect();
+    let large = shapes.iter().copied().flatten().find(|n| **n > 4);
+    let extent = large.map_or(String::new(), |n| format!(" of {n}"));
     let case = |tier: &str, goal, subject| {
-        Case::new(format!("einsum {text}: {tier}"), goal, subject).beside(peer, &refs)
+        Case::new(format!("einsum {text}{extent}: {tier}"), goal, subject).beside(peer, &refs)
     };
     Ok(vec![
         case("typed", Goal::None, typed(text, &operands)?)?,

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use tenferro_core_ops::ops::NUMBERS;
-use tenferro_core_ops::{Aval, Now, Out, Ready, Target, Var, with_backend};
+use tenferro_core_ops::{Aval, Backend, Now, Out, Ready, Target, Var, into_tensor, with_backend};
 use tenferro_runtime::tier::{Lower, run_direct1};
 use tenferro_tensor::{
     DType, Error, Result, Scalar, Tensor, TensorRead, TensorRef, TensorViewMut, TypedTensor, Value,
@@ -33,7 +33,7 @@ use tenferro_tensor::{
 /// let b = TypedTensor::from_vec_col_major([2, 1], vec![1.0, 1.0])?;
 /// assert_eq!(product.run_typed(&[&a, &b], &mut cpu)?.as_slice()?, [4.0, 6.0]);
 ///
-/// let mut y = TypedTensor::from_vec_col_major([2, 1], vec![1.0, 1.0])?;
+/// let mut y: TypedTensor<f64> = TypedTensor::from_vec_col_major([2, 1], vec![1.0, 1.0])?;
 /// product.accumulate(1.0, &[(&a).into(), (&b).into()], -1.0, y.as_view_mut()?.into(), &mut cpu)?;
 /// assert_eq!(y.as_slice()?, [3.0, 5.0]);
 /// # Ok::<(), tenferro_tensor::Error>(())
@@ -48,7 +48,7 @@ struct Inner {
     output: SmallVec<[usize; 6]>,
     binding: Arc<Binding>,
     plan: Arc<Plan>,
-    /// For each dtype, the steps as operations, if nothing else is to be done.
+    /// For each dtype, the steps as operations, if at most a permutation is to be done beside them.
     steps: [OnceLock<Option<Vec<Ready>>>; DType::ALL.len()],
 }
 
@@ -102,9 +102,12 @@ impl PreparedEinsum {
     pub fn run(&self, x: &[&Tensor], backend: &mut (impl Target + ?Sized)) -> Result<Tensor> {
         self.check(x.iter().map(|x| x.shape()))?;
         if let Some(steps) = self.steps(x)
-            && let Some(y) = run_steps(steps, x, &self.0.plan, backend)?
+            && let Some(y) = run_steps(steps, x, &self.0.plan, backend.backend())?
         {
-            return Ok(y);
+            return match &self.0.plan.finish().permutation {
+                None => Ok(y),
+                Some(order) => into_tensor(backend.backend(), Value::new(y).transpose("einsum", order)?),
+            };
         }
         let values: SmallVec<[Var; 4]> = x.iter().map(|x| present(&TensorRead::from(*x))).collect();
         let refs: SmallVec<[&Var; 4]> = values.iter().collect();
@@ -188,7 +191,7 @@ impl PreparedEinsum {
         Ok(())
     }
 
-    /// The steps for operands of one dtype, if the plan is nothing but contractions.
+    /// The steps for operands of one dtype, if the plan is contractions and at most a permutation after them.
     fn steps(&self, x: &[&Tensor]) -> Option<&[Ready]> {
         let dtype = x.first()?.dtype();
         if x.iter().any(|x| x.dtype() != dtype) {
@@ -200,8 +203,7 @@ impl PreparedEinsum {
 
 impl Inner {
     fn contractions(&self, dtype: DType) -> Option<Vec<Ready>> {
-        let plain = self.binding.dropped.is_empty() && self.plan.embed().is_none();
-        if !plain || !self.plan.finish().is_identity() || self.plan.steps().is_empty() {
+        if !self.binding.dropped.is_empty() || self.plan.embed().is_some() || self.plan.steps().is_empty() {
             return None;
         }
         let mut avals: Vec<Aval> =
@@ -221,13 +223,7 @@ impl Inner {
 }
 
 /// The result of steps that are nothing but contractions; `None` if the backend has no kernel for them.
-fn run_steps(
-    steps: &[Ready],
-    x: &[&Tensor],
-    plan: &Plan,
-    backend: &mut (impl Target + ?Sized),
-) -> Result<Option<Tensor>> {
-    let backend = backend.backend();
+fn run_steps(steps: &[Ready], x: &[&Tensor], plan: &Plan, backend: &dyn Backend) -> Result<Option<Tensor>> {
     if let [only] = steps {
         let step = &plan.steps()[0];
         return only.run(backend, &[TensorRef::from(x[step.lhs.slot]), TensorRef::from(x[step.rhs.slot])]);
