@@ -1,5 +1,5 @@
-//! Einsums of small tensors, where all but a few nanoseconds are the call's: of text on typed and eager tensors,
-//! prepared, and in a compiled program.
+//! Einsums of small tensors, where all but a few nanoseconds are the call's: of text on typed and eager
+//! tensors, prepared, and in a compiled program.
 
 use super::{Case, Goal, row_major};
 use crate::{
@@ -11,7 +11,8 @@ use tenferro_cpu::CpuBackend;
 use tenferro_einsum::prelude::*;
 use tenferro_runtime::{EagerRuntime, EagerTensor, prelude::*};
 
-/// Name in `peers.py`, notation and shapes of the operands, nanoseconds asked of an eager and of a prepared call.
+/// Name in `peers.py`, notation and shapes of the operands, nanoseconds asked of an eager and of a prepared
+/// call.
 type Row = (&'static str, &'static str, &'static [&'static [usize]], Option<[f64; 2]>);
 
 const ROWS: [Row; 9] = [

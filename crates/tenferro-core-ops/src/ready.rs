@@ -1,5 +1,5 @@
-//! An operation made ready for operands of known dtypes and shapes, for calls that repeat: its shape rule is applied
-//! once, and its kernel is looked for once.
+//! An operation made ready for operands of known dtypes and shapes, for calls that repeat: its shape rule is
+//! applied once, and its kernel is looked for once.
 
 use crate::{
     aval::Aval,
@@ -65,8 +65,8 @@ impl Ready {
         &self.y
     }
 
-    /// The result for operands that are like those it was made for; `None` if the backend has no kernel for the
-    /// operation, which is then to be decomposed.
+    /// The result for operands that are like those it was made for; `None` if the backend has no kernel for
+    /// the operation, which is then to be decomposed.
     ///
     /// # Errors
     /// Operands of another number, dtype or shape; what the kernel reports.
@@ -96,8 +96,8 @@ impl Ready {
                     *from = r.host_byte_ptr()?;
                 }
                 let mut to = Tensor::uninit(self.y.dtype, &self.y.shape)?;
-                // SAFETY: the operands have the dtypes and shapes that the kernel was prepared for, are compact and
-                // in host memory; the result is new and as the shape rule says.
+                // SAFETY: the operands have the dtypes and shapes that the kernel was prepared for, are
+                // compact and in host memory; the result is new and as the shape rule says.
                 unsafe {
                     prepared.call(&from[..x.len()], to.as_mut_byte_ptr());
                     Ok(Some(to.assume_init()))

@@ -1,9 +1,10 @@
-//! An expression meets its operands: the ellipsis gets the axes it stands for, and axes that are repeated are dropped.
+//! An expression meets its operands: the ellipsis gets the axes it stands for, and axes that are repeated are
+//! dropped.
 //!
-//! An axis of literal extent 1 whose label has another extent elsewhere is repeated along it, which for a product
-//! means that the operand lacks the label: the axis is dropped, and the rest of the einsum never sees it. This is all
-//! the broadcasting there is, for letters as for the axes of an ellipsis. Inside one operand extents are equal, and a
-//! symbolic extent is never repeated, whatever it turns out to be.
+//! An axis of literal extent 1 whose label has another extent elsewhere is repeated along it, which for a
+//! product means that the operand lacks the label: the axis is dropped, and the rest of the einsum never sees
+//! it. This is all the broadcasting there is, for letters as for the axes of an ellipsis. Inside one operand
+//! extents are equal, and a symbolic extent is never repeated, whatever it turns out to be.
 
 use crate::expression::Expression;
 use crate::notation::Notation;
@@ -15,8 +16,8 @@ use std::sync::Arc;
 use tenferro_core_ops::{Dim, Var};
 use tenferro_tensor::Result;
 
-/// All that matters of shapes: for each operand a [`RANK`](Shapes::RANK), followed by whether each axis has the
-/// literal extent 1.
+/// All that matters of shapes: for each operand a [`RANK`](Shapes::RANK), followed by whether each axis has
+/// the literal extent 1.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Shapes(SmallVec<[u8; 32]>);
 

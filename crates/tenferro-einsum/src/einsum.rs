@@ -58,8 +58,8 @@ struct Inner {
 }
 
 impl Einsum {
-    /// The einsum of a notation or expression, with the order of contraction found in this way. Parentheses say the
-    /// order where [`Optimize::Auto`] would look for it.
+    /// The einsum of a notation or expression, with the order of contraction found in this way. Parentheses
+    /// say the order where [`Optimize::Auto`] would look for it.
     ///
     /// # Errors
     /// `Argument` for an [`Optimize::Path`] that is none for these operands.
@@ -115,10 +115,11 @@ impl Einsum {
         Ok(einsum)
     }
 
-    /// The contraction of a tensor network labelled in the manner of ncon (arXiv:1402.0939): axes with one positive
-    /// label are contracted, and axis `k` of the output is the one labelled `-1 - k`. The order is that of the labels:
-    /// the two tensors with the smallest label left are contracted over all that they share, and what is not connected
-    /// is multiplied last. Another order is that of [`optimized`](Self::optimized). Remembered as texts are.
+    /// The contraction of a tensor network labelled in the manner of ncon (arXiv:1402.0939): axes with one
+    /// positive label are contracted, and axis `k` of the output is the one labelled `-1 - k`. The order is
+    /// that of the labels: the two tensors with the smallest label left are contracted over all that they
+    /// share, and what is not connected is multiplied last. Another order is that of
+    /// [`optimized`](Self::optimized). Remembered as texts are.
     ///
     /// ```
     /// use tenferro_einsum::{Einsum, Optimize};
@@ -131,8 +132,8 @@ impl Einsum {
     /// ```
     ///
     /// # Errors
-    /// `Argument` without tensors; `Label` for 0, for a positive label that is not on two axes, and for negative
-    /// labels other than -1, -2, .. once each.
+    /// `Argument` without tensors; `Label` for 0, for a positive label that is not on two axes, and for
+    /// negative labels other than -1, -2, .. once each.
     pub fn ncon(labels: &[&[i32]]) -> Result<Self> {
         let mut fold = Fold::default();
         for axes in labels {
@@ -192,8 +193,8 @@ impl Einsum {
 
 /// The einsum of values, which are promoted to a common dtype.
 ///
-/// Axes with one label have one extent; but a literal extent 1 is repeated along the axes of other operands that
-/// have the label.
+/// Axes with one label have one extent; but a literal extent 1 is repeated along the axes of other operands
+/// that have the label.
 pub fn einsum(op: &Einsum, x: &[&Var]) -> Var {
     if let Some(plain) = &op.0.plain
         && let (Some(shapes), Some(_)) = (present(x), common_number(x))
@@ -247,8 +248,8 @@ impl fmt::Debug for Einsum {
     }
 }
 
-/// What says which einsum is meant: text such as `"ij,jk->ik"`, or an [`Einsum`], [`Expression`] or [`Notation`] made
-/// before.
+/// What says which einsum is meant: text such as `"ij,jk->ik"`, or an [`Einsum`], [`Expression`] or
+/// [`Notation`] made before.
 pub trait Subscripts {
     /// The einsum.
     ///

@@ -3,8 +3,8 @@
 //! An [`Expression`] knows no ranks. With them the ellipsis becomes labels of its own, and what is left is a
 //! [`Notation`].
 //!
-//! Invariant: output labels are labels of operands, the output has an ellipsis only if an operand has one, and
-//! parentheses are balanced and enclose at least two operands, but not all of them.
+//! Invariant: output labels are labels of operands, the output has an ellipsis only if an operand has one,
+//! and parentheses are balanced and enclose at least two operands, but not all of them.
 
 use crate::letters::{Text, ellipsis_axis, letter_of};
 use crate::notation::{Labels, Notation};
@@ -65,8 +65,8 @@ impl Term {
 }
 
 impl Expression {
-    /// The labels of all operands, once each that occurs once, in the order of their letters: the output of NumPy
-    /// where none is given.
+    /// The labels of all operands, once each that occurs once, in the order of their letters: the output of
+    /// NumPy where none is given.
     fn implicit(&self) -> Labels {
         let mut all: Labels = self.terms.iter().flat_map(|term| term.labels.iter().copied()).collect();
         // Letters are numbered from `a`, but come from `A`.
@@ -127,8 +127,8 @@ impl Expression {
     }
 
     /// The order of contraction that the parentheses ask for, in the positions of
-    /// [`Optimize::Path`](crate::Optimize::Path): what is inside a pair of them is contracted before anything else is
-    /// done to it.
+    /// [`Optimize::Path`](crate::Optimize::Path): what is inside a pair of them is contracted before anything
+    /// else is done to it.
     pub(crate) fn path(&self) -> Vec<Positions> {
         let n = self.terms.len();
         let mut remaining: Vec<usize> = (0..n).collect();

@@ -1,7 +1,7 @@
 //! Labels as text: letters in the numbering of opt_einsum, and what stands for labels without a letter.
 //!
-//! Invariant: the letters, the axes of an ellipsis and the labels of ncon have ranges of numbers of their own, so
-//! that they never meet.
+//! Invariant: the letters, the axes of an ellipsis and the labels of ncon have ranges of numbers of their
+//! own, so that they never meet.
 
 use std::fmt::{self, Display, Write};
 
@@ -53,8 +53,8 @@ pub(crate) fn signed(number: i32) -> u32 {
     SIGNED.wrapping_add_signed(number)
 }
 
-/// Labels as letters; what has no letter shows so that it does not parse: axis `-1` of an ellipsis as `...[-1]`,
-/// numbers as `{number}`.
+/// Labels as letters; what has no letter shows so that it does not parse: axis `-1` of an ellipsis as
+/// `...[-1]`, numbers as `{number}`.
 pub(crate) struct Text<'a>(pub(crate) &'a [u32]);
 
 impl Display for Text<'_> {

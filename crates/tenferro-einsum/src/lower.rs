@@ -27,7 +27,8 @@ pub(crate) fn lower(plan: &Plan, x: &[&Var]) -> Var {
     }
 }
 
-/// As [`lower`] on present values, with the result going to `out`, which the last step writes itself where it can.
+/// As [`lower`] on present values, with the result going to `out`, which the last step writes itself where it
+/// can.
 pub(crate) fn lower_into(backend: &dyn Backend, plan: &Plan, x: &[&Var], mut out: Out<'_>) -> Result<()> {
     let Some((last, before)) = plan.steps().split_last().filter(|_| plan.embed().is_none()) else {
         let y = lower(plan, x).into_value()?;

@@ -1,5 +1,5 @@
-//! Labels in the manner of ncon (Pfeifer, Evenbly, Singh and Vidal, arXiv:1402.0939): integers, positive where axes are
-//! contracted, negative where they are open.
+//! Labels in the manner of ncon (Pfeifer, Evenbly, Singh and Vidal, arXiv:1402.0939): integers, positive
+//! where axes are contracted, negative where they are open.
 
 use crate::letters::{MAX_SIGNED, signed};
 use crate::notation::{Labels, Notation};
@@ -14,8 +14,8 @@ type Places = SmallVec<[(usize, usize); 2]>;
 /// The notation of a network: axis `k` of the output has label `-1 - k`.
 ///
 /// # Errors
-/// `Argument` without tensors; `Label` for 0, for a positive label that is not on two axes, and for negative labels
-/// other than -1, -2, .. once each.
+/// `Argument` without tensors; `Label` for 0, for a positive label that is not on two axes, and for negative
+/// labels other than -1, -2, .. once each.
 pub(crate) fn notation(labels: &[&[i32]]) -> Result<Notation> {
     if labels.is_empty() {
         return Err(Error::argument("ncon", "operands", "none", "at least one"));
@@ -55,8 +55,8 @@ fn places(labels: &[&[i32]]) -> Result<BTreeMap<i32, Places>> {
     Ok(places)
 }
 
-/// The order that the labels of a valid network ask for: the two tensors with the smallest label left are contracted,
-/// over all labels that they share; what is not connected is multiplied last, in order.
+/// The order that the labels of a valid network ask for: the two tensors with the smallest label left are
+/// contracted, over all labels that they share; what is not connected is multiplied last, in order.
 pub(crate) fn path(labels: &[&[i32]]) -> Vec<Positions> {
     let n = labels.len();
     let places = places(labels).unwrap_or_default();

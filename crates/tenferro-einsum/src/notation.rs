@@ -1,9 +1,9 @@
 //! The notation of Einstein summation: the label that each axis carries.
 //!
 //! An einsum multiplies operands axis by axis and sums every label that is absent from the output,
-//! `y[out] = Σ Π_j x_j[in_j]`. A label may repeat inside one operand (a diagonal) or in the output (a diagonal
-//! outside of which the output is zero), occur in any number of operands (a hyperedge), or occur in one operand
-//! alone (a sum).
+//! `y[out] = Σ Π_j x_j[in_j]`. A label may repeat inside one operand (a diagonal) or in the output (a
+//! diagonal outside of which the output is zero), occur in any number of operands (a hyperedge), or occur in
+//! one operand alone (a sum).
 //!
 //! Invariant: a [`Notation`] has at least one operand, and its output labels are labels of the operands.
 //! Everything after construction relies on it.
@@ -42,7 +42,8 @@ pub struct Notation {
 }
 
 impl Notation {
-    /// Reads text without an ellipsis and without parentheses, such as `"ij,jk->ik"`; see [`Expression::parse`].
+    /// Reads text without an ellipsis and without parentheses, such as `"ij,jk->ik"`; see
+    /// [`Expression::parse`].
     ///
     /// # Errors
     /// Those of [`Expression::parse`], and `Label` for an ellipsis or parentheses.

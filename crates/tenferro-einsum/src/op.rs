@@ -28,8 +28,8 @@ const OP: &str = "einsum";
 /// Plans of all einsums whose order depends on extents.
 static PLANS: PlanCache = PlanCache::new();
 
-/// The einsum of labels alone as an operation: its operands have one dtype and equal extents where they have equal
-/// labels. What an [`Einsum`](crate::Einsum) becomes when it is applied. Clones are the same operation.
+/// The einsum of labels alone as an operation: its operands have one dtype and equal extents where they have
+/// equal labels. What an [`Einsum`](crate::Einsum) becomes when it is applied. Clones are the same operation.
 #[derive(Clone)]
 pub struct EinsumOp(Arc<Inner>);
 
@@ -74,8 +74,8 @@ impl EinsumOp {
         &self.0.notation
     }
 
-    /// The result on present values of these shapes, if the plan is the same at all extents and they fit: the path of
-    /// small tensors, without a look at extents but for the check.
+    /// The result on present values of these shapes, if the plan is the same at all extents and they fit: the
+    /// path of small tensors, without a look at extents but for the check.
     pub(crate) fn at_once(&self, x: &[&Var], shapes: &[&[usize]]) -> Option<Var> {
         let plan = self.0.fixed.as_ref()?;
         self.fits(shapes).then(|| lower(plan, x))

@@ -35,8 +35,8 @@ pub enum Optimize {
     /// It runs on rayon's global threads, and equal calls may give different orders.
     TreeSA,
     /// This order, in the format of opt_einsum and JAX: each step gives positions in the list of remaining
-    /// operands, which then loses them and gets their contraction at the end. Of three operands or more in one
-    /// step the order is found as by `Auto`; one operand only goes to the end. See [`Optimize::path`].
+    /// operands, which then loses them and gets their contraction at the end. Of three operands or more in
+    /// one step the order is found as by `Auto`; one operand only goes to the end. See [`Optimize::path`].
     Path(Vec<Positions>),
 }
 

@@ -7,8 +7,8 @@
 //! term    = { letter } [ "..." { letter } ]
 //! ```
 //!
-//! White space may be anywhere but inside an arrow or an ellipsis. There is no recursion: parentheses nest as deep as
-//! the text is long.
+//! White space may be anywhere but inside an arrow or an ellipsis. There is no recursion: parentheses nest as
+//! deep as the text is long.
 
 use crate::expression::{Expression, Term};
 use crate::letters::{Quoted, label_of};
@@ -20,17 +20,17 @@ use tenferro_tensor::{Error, Result};
 impl Expression {
     /// Reads text such as `"ij,jk->ik"`.
     ///
-    /// - Each letter labels an axis; operands are separated by commas, and one without labels is a scalar. White
-    ///   space is ignored.
-    /// - After `->` come the labels of the output. All others are summed. A label that repeats there makes the
-    ///   output a diagonal, zero elsewhere: `"i->ii"`.
-    /// - Without an arrow the output has the ellipsis, if there is one, then the labels that occur just once, in
-    ///   the order of their letters (`A` to `Z` before `a`): `"ii"` is a trace, `"ji"` a transpose.
-    /// - `...` stands for any number of axes, once in an operand. Operands may have different numbers of them: they
-    ///   are aligned at the last one, as elementwise operations align shapes, and are summed if the output is given
-    ///   without an ellipsis.
-    /// - Parentheses say what is contracted first: `"(ij,jk),kl->il"`. Where they enclose three operands or more,
-    ///   the order inside is looked for.
+    /// - Each letter labels an axis; operands are separated by commas, and one without labels is a scalar.
+    ///   White space is ignored.
+    /// - After `->` come the labels of the output. All others are summed. A label that repeats there makes
+    ///   the output a diagonal, zero elsewhere: `"i->ii"`.
+    /// - Without an arrow the output has the ellipsis, if there is one, then the labels that occur just once,
+    ///   in the order of their letters (`A` to `Z` before `a`): `"ii"` is a trace, `"ji"` a transpose.
+    /// - `...` stands for any number of axes, once in an operand. Operands may have different numbers of
+    ///   them: they are aligned at the last one, as elementwise operations align shapes, and are summed if
+    ///   the output is given without an ellipsis.
+    /// - Parentheses say what is contracted first: `"(ij,jk),kl->il"`. Where they enclose three operands or
+    ///   more, the order inside is looked for.
     ///
     /// # Errors
     /// `Label`, naming the position (counted in characters from 0), for text that is none, and for an output

@@ -58,8 +58,8 @@ pub struct Step {
     pub rhs_free: Labels,
     /// The same in axes of the operands.
     pub kind: Kind,
-    /// Arithmetic operations at the planned extents: a multiplication, and an addition where labels are contracted,
-    /// for each element of the iteration space.
+    /// Arithmetic operations at the planned extents: a multiplication, and an addition where labels are
+    /// contracted, for each element of the iteration space.
     pub flops: f64,
     /// Elements of the result at the planned extents.
     pub elements: f64,
@@ -197,9 +197,9 @@ impl Plan {
         self.largest
     }
 
-    /// Elements written at the planned extents: the results of sums of single operands and of all steps, and the
-    /// output once more if it is a copy of the last of them. What a contraction copies to see its operands as
-    /// matrices is not counted.
+    /// Elements written at the planned extents: the results of sums of single operands and of all steps, and
+    /// the output once more if it is a copy of the last of them. What a contraction copies to see its
+    /// operands as matrices is not counted.
     pub fn elements_written(&self) -> f64 {
         self.written
     }
@@ -344,8 +344,8 @@ impl Parts {
         }
     }
 
-    /// The step, with `axes` the axis labels of every number and `inputs` the operands' unprepared ones; `size` is
-    /// the product of the extents of labels.
+    /// The step, with `axes` the axis labels of every number and `inputs` the operands' unprepared ones;
+    /// `size` is the product of the extents of labels.
     fn step(self, axes: &[Labels], inputs: &[Labels], size: &impl Fn(&[u32]) -> f64) -> Step {
         let [lhs_slot, rhs_slot] = self.slots;
         let [lhs_free, rhs_free] = self.free;

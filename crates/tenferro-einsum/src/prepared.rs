@@ -17,10 +17,11 @@ use tenferro_tensor::{
     same_shape,
 };
 
-/// An [`Einsum`] prepared for operands of given shapes: what depends on labels and extents alone is done once.
+/// An [`Einsum`] prepared for operands of given shapes: what depends on labels and extents alone is done
+/// once.
 ///
-/// It gives new tensors, or writes into a destination, or adds to one. On eager and traced tensors it is used in place
-/// of text. Its `Display` is the plan's report.
+/// It gives new tensors, or writes into a destination, or adds to one. On eager and traced tensors it is used
+/// in place of text. Its `Display` is the plan's report.
 ///
 /// ```
 /// use tenferro_cpu::CpuBackend;
@@ -114,7 +115,8 @@ impl PreparedEinsum {
         run_direct1(backend, || einsum(&self.0.einsum, &refs))
     }
 
-    /// The einsum of tensors and views, promoted to a common dtype, written into a tensor or view of that dtype.
+    /// The einsum of tensors and views, promoted to a common dtype, written into a tensor or view of that
+    /// dtype.
     ///
     /// # Errors
     /// As [`run`](Self::run); a destination of another dtype or shape than the result.
@@ -127,7 +129,8 @@ impl PreparedEinsum {
         self.write(x, y, |y| Out::Into(vec![y]), backend)
     }
 
-    /// `y = alpha * einsum(x) + beta * y`; `beta = 0` does not read `y`. For integers `alpha` and `beta` are whole.
+    /// `y = alpha * einsum(x) + beta * y`; `beta = 0` does not read `y`. For integers `alpha` and `beta` are
+    /// whole.
     ///
     /// # Errors
     /// As [`run_into`](Self::run_into).

@@ -34,13 +34,15 @@ use tenferro_tensor::{Result, Scalar, Tensor, TypedTensor};
 /// ```
 pub trait EinsumRecorded: Recorded {
     /// The einsum of `x`, promoted to a common dtype, `y[out] = Σ Π_j x_j[in_j]`: every label that the output
-    /// lacks is summed, a label twice in one operand takes its diagonal, a label twice in the output makes one. An
-    /// extent known to be 1 is repeated against another one in another operand. Conjugate with `conj`. For ellipsis,
-    /// parentheses and output without arrow see [`Expression::parse`](crate::Expression::parse).
+    /// lacks is summed, a label twice in one operand takes its diagonal, a label twice in the output makes
+    /// one. An extent known to be 1 is repeated against another one in another operand. Conjugate with
+    /// `conj`. For ellipsis, parentheses and output without arrow see
+    /// [`Expression::parse`](crate::Expression::parse).
     ///
     /// # Errors
-    /// `Label`, with the position, for text that is none; another number or rank of operands; `Shape`, naming label and
-    /// operands, for different extents of one label; operands that are no numbers, or do not live together.
+    /// `Label`, with the position, for text that is none; another number or rank of operands; `Shape`, naming
+    /// label and operands, for different extents of one label; operands that are no numbers, or do not live
+    /// together.
     fn einsum(subscripts: impl Subscripts, x: &[&Self]) -> Result<Self> {
         let op = subscripts.einsum()?;
         let Some(first) = x.first() else { return Err(no_operands(&op)) };
@@ -90,13 +92,15 @@ impl<X: Recorded> EinsumRecorded for X {}
 /// ```
 pub trait EinsumTensor: Sized {
     /// The einsum of `x`, promoted to a common dtype, `y[out] = Σ Π_j x_j[in_j]`: every label that the output
-    /// lacks is summed, a label twice in one operand takes its diagonal, a label twice in the output makes one. An
-    /// extent known to be 1 is repeated against another one in another operand. Conjugate with `conj`. For ellipsis,
-    /// parentheses and output without arrow see [`Expression::parse`](crate::Expression::parse).
+    /// lacks is summed, a label twice in one operand takes its diagonal, a label twice in the output makes
+    /// one. An extent known to be 1 is repeated against another one in another operand. Conjugate with
+    /// `conj`. For ellipsis, parentheses and output without arrow see
+    /// [`Expression::parse`](crate::Expression::parse).
     ///
     /// # Errors
-    /// `Label`, with the position, for text that is none; another number or rank of operands; `Shape`, naming label and
-    /// operands, for different extents of one label; operands that are no numbers, or are placed elsewhere.
+    /// `Label`, with the position, for text that is none; another number or rank of operands; `Shape`, naming
+    /// label and operands, for different extents of one label; operands that are no numbers, or are placed
+    /// elsewhere.
     fn einsum(subscripts: impl Subscripts, x: &[&Self], backend: &mut (impl Target + ?Sized))
     -> Result<Self>;
 

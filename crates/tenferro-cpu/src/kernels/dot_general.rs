@@ -189,8 +189,8 @@ impl<T: Gemm> Job<'_, T> {
     }
 }
 
-/// A contraction so small that it costs less than preparing one for the provider: a batch of products of matrices, all
-/// with one stride each way.
+/// A contraction so small that it costs less than preparing one for the provider: a batch of products of
+/// matrices, all with one stride each way.
 #[derive(Clone, Copy)]
 struct Small {
     /// Free axes of the operands, summed axes, batch.

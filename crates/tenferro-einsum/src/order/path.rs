@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 use std::fmt;
 use tenferro_tensor::{Error, Result};
 
-/// One step of a path: positions in the list of remaining operands, which loses them and gets their contraction at
-/// its end.
+/// One step of a path: positions in the list of remaining operands, which loses them and gets their
+/// contraction at its end.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Positions(SmallVec<[usize; 2]>);
 

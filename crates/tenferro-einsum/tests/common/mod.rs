@@ -57,8 +57,8 @@ pub(crate) fn inner<T: Exact>(a: &TypedTensor<T>, b: &TypedTensor<T>) -> f64 {
     a.as_slice().unwrap().iter().zip(b.as_slice().unwrap()).map(|(a, b)| a.real_product(*b)).sum()
 }
 
-/// The definition: loops over all labels. An extent 1 is repeated, and outside of the diagonal that the output repeats
-/// a label for there is zero.
+/// The definition: loops over all labels. An extent 1 is repeated, and outside of the diagonal that the
+/// output repeats a label for there is zero.
 pub(crate) fn naive<T: Exact>(notation: &Notation, x: &[&TypedTensor<T>]) -> TypedTensor<T> {
     let mut extents = BTreeMap::new();
     for (labels, x) in notation.inputs().iter().zip(x) {
@@ -142,8 +142,8 @@ impl Case {
 
 const LABELS: u32 = 6;
 
-/// Up to four operands of rank up to three: diagonals, hyperedges, sums, scalars, repeated labels in the output,
-/// extents that are repeated, and now and then an extent 0.
+/// Up to four operands of rank up to three: diagonals, hyperedges, sums, scalars, repeated labels in the
+/// output, extents that are repeated, and now and then an extent 0.
 pub(crate) fn case() -> impl Strategy<Value = Case> {
     let operand = prop::collection::vec(0..LABELS, 0..4);
     let inputs = prop::collection::vec(operand, 1..5);

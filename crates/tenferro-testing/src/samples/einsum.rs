@@ -14,8 +14,8 @@ pub(super) fn list() -> Vec<OpInfo> {
     vec![einsum(), einsum_labels(), ncon(), einsum_optimized(), einsum_recorded()]
 }
 
-/// The labels of operands of these ranks and of the output: those of an ellipsis are digits, the last one 9, and
-/// without an arrow the output has the digits and what occurs once.
+/// The labels of operands of these ranks and of the output: those of an ellipsis are digits, the last one 9,
+/// and without an arrow the output has the digits and what occurs once.
 fn labels(text: &str, ranks: &[usize]) -> (Vec<Vec<char>>, Vec<char>) {
     let text: String = text.chars().filter(|c| !" ()".contains(*c)).collect();
     let (inputs, output) = match text.split_once("->") {
@@ -79,8 +79,8 @@ fn summed(text: &str, x: &[Array]) -> Array {
     })
 }
 
-/// Notations and shapes of operands: products, traces, diagonals, sums, outer products, hyperedges, scalars; labels
-/// that repeat in the output, implied outputs, ellipses, parentheses, repeated extents.
+/// Notations and shapes of operands: products, traces, diagonals, sums, outer products, hyperedges, scalars;
+/// labels that repeat in the output, implied outputs, ellipses, parentheses, repeated extents.
 const CASES: &[(&str, &[&[usize]])] = &[
     ("ij,jk->ik", &[&[2, 3], &[3, 2]]),
     ("ij,kj->ki", &[&[2, 3], &[4, 3]]),
