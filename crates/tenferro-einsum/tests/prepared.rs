@@ -139,6 +139,26 @@ fn other_shapes_than_the_prepared_are_errors() {
 }
 
 #[test]
+fn any_backend_runs_it_and_views_and_other_dtypes_do_not_disturb_it() {
+    let product = Einsum::parse("ij,jk->ik").unwrap().prepare(&[&[2, 2], &[2, 2]]).unwrap();
+    let x = Tensor::from_vec_col_major([2, 2], vec![1.0, 2.0, 3.0, 4.0]).unwrap();
+    let n = Tensor::from_vec_col_major([2, 2], vec![1_i64, 2, 3, 4]).unwrap();
+    let expected = [7.0, 10.0, 15.0, 22.0];
+    for _ in 0..2 {
+        // Each its own, so that only the first finds the kernels that were looked for.
+        let mut cpu = CpuBackend::with_threads(1);
+        assert_eq!(product.run(&[&x, &x], &mut cpu).unwrap().as_slice::<f64>().unwrap(), expected);
+        assert_eq!(product.run(&[&n, &n], &mut cpu).unwrap().as_slice::<i64>().unwrap(), [7, 10, 15, 22]);
+        assert_eq!(product.run(&[&x, &n], &mut cpu).unwrap().as_slice::<f64>().unwrap(), expected);
+        let turned = x.as_view().transpose_view([1, 0]).unwrap();
+        let mut y = Tensor::zeros(DType::F64, &[2, 2][..]).unwrap();
+        let reads = [turned.into(), (&x).into()];
+        product.run_into(&reads, y.as_view_mut().unwrap(), &mut cpu).unwrap();
+        assert_eq!(y.as_slice::<f64>().unwrap(), [5.0, 11.0, 11.0, 25.0]);
+    }
+}
+
+#[test]
 fn the_report_names_shapes_steps_and_totals() {
     let chain = Einsum::parse("ij,jk,kl->il").unwrap();
     let prepared = chain.prepare(&[&[2, 100], &[100, 100], &[100, 3]]).unwrap();
