@@ -28,8 +28,20 @@ PEERS = ["numpy", "torch", "jax"]
 SAMPLE_NS = 200_000
 GEMM = [64, 128, 256, 512, 1024]
 FACTOR = [2, 4, 8, 16, 32, 64, 128, 256]
+EINSUM = {
+    "einsum_product": ("ij,jk->ik", [(2, 2), (2, 2)]),
+    "einsum_batch": ("bij,bjk->bik", [(4, 2, 2), (4, 2, 2)]),
+    "einsum_outer": ("i,j->ij", [(2,), (2,)]),
+    "einsum_inner": ("ij,ij->", [(2, 2), (2, 2)]),
+    "einsum_trace": ("ii->", [(2, 2)]),
+    "einsum_reverse": ("ijk->kji", [(2, 2, 2)]),
+    "einsum_chain": ("ij,jk,kl->il", [(2, 2), (2, 2), (2, 2)]),
+    "einsum_outer_1000": ("i,j->ij", [(1000,), (1000,)]),
+    "einsum_ellipsis": ("...ij,...jk->...ik", [(4, 2, 2), (2, 2)]),
+}
 CASES = (
     ["add_1", "matmul_2x2", "transpose_view_2x2", "solve_2x2_grad", "svd_2x2_grad"]
+    + list(EINSUM)
     + [f"gemm_{n}" for n in GEMM]
     + ["exp_4M", "tanh_4M", "sum_4M", "transpose_copy_2048"]
     + [f"{family}_{n}" for family in ("svd", "solve") for n in FACTOR]
@@ -38,6 +50,8 @@ CASES = (
 
 def shapes(case):
     """The shapes of the operands of a case."""
+    if case in EINSUM:
+        return EINSUM[case][1]
     family, size = case.removesuffix("_grad").rsplit("_", 1)
     if size == "1":
         return [(1,), (1,)]
@@ -92,6 +106,11 @@ class Numpy:
     def load(self, array, differentiate):
         return array
 
+    def einsum(self, text):
+        import numpy
+
+        return lambda *operands: numpy.einsum(text, *operands)
+
     def gradient(self, family):
         return None
 
@@ -119,6 +138,9 @@ class Torch:
 
     def load(self, array, differentiate):
         return self.torch.from_numpy(array).requires_grad_(differentiate)
+
+    def einsum(self, text):
+        return lambda *operands: self.torch.einsum(text, *operands)
 
     def gradient(self, family):
         """Forward and backward, as a training loop would call them; the gradient of the first operand."""
@@ -163,6 +185,9 @@ class Jax:
     def load(self, array, differentiate):
         return self.jnp.asarray(array)
 
+    def einsum(self, text):
+        return self.compiled(lambda *operands: self.jnp.einsum(text, *operands))
+
     def gradient(self, family):
         gradient = self.jax.jit(self.jax.grad(losses(self.jnp)[family], argnums=(0, 1)))
 
@@ -186,6 +211,10 @@ def losses(xp):
 
 def closure(peer, case, folder):
     """The case as a call without arguments, or None where the peer lacks it."""
+    if case in EINSUM:
+        operands = [peer.load(array, False) for array in data(case, folder)]
+        f = peer.einsum(EINSUM[case][0])
+        return lambda: f(*operands)
     differentiate = case.endswith("_grad")
     family = case.removesuffix("_grad").rsplit("_", 1)[0]
     f = peer.gradient(family) if differentiate else peer.functions.get(family)

@@ -4,6 +4,7 @@
 
 mod calls;
 mod dense;
+mod einsum;
 mod gradients;
 mod programs;
 mod views;
@@ -78,6 +79,7 @@ impl Case {
 /// All cases.
 pub(crate) fn groups() -> Result<Vec<Vec<Case>>> {
     let mut all = vec![calls::group()?, views::group()?, programs::group()?];
+    all.extend(einsum::groups()?);
     all.extend(gradients::groups()?);
     all.extend(dense::groups()?);
     Ok(all)

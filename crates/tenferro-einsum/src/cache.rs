@@ -1,7 +1,7 @@
 //! What calls leave behind for the next ones: plans by extents, and einsums by their text.
 
 use crate::notation::{Fold, Notation};
-use crate::path::Optimize;
+use crate::order::Optimize;
 use crate::plan::Plan;
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};

@@ -1,41 +1,30 @@
-//! The einsum as an operation.
-//!
-//! On present values, and on traced ones wherever nothing is left to decide, an einsum becomes the steps of
-//! its plan at once. Where the order of contraction depends on extents that only a run knows, or where
-//! extents are only taken to be equal, a trace records the einsum itself: each run then plans for its own
-//! extents, and the derivative is an einsum, `x̄_i = einsum(.., ȳ, ..)` with the labels of operand and output
-//! exchanged, which is planned in the same way.
+//! An einsum as the user has it, and its application to values.
 
-use crate::cache::{PlanCache, Recent, hash_bytes};
-use crate::lower::{embedded, lower};
+use crate::binding::{Binding, Shapes};
+use crate::cache::{Recent, hash_bytes};
+use crate::expression::Expression;
+use crate::ncon;
 use crate::notation::{Fold, Notation};
-use crate::path::Optimize;
+use crate::op::{EinsumOp, present};
+use crate::order::{Optimize, groups};
 use crate::plan::Plan;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use tenferro_core_ops::ops::{NUMBERS, expect};
-use tenferro_core_ops::{
-    Arg, Aval, Dim, Extent, Extents, Fresh, Kernels, Now, Operand, Out, Outs, Primitive, Saves, Tangent, Var,
-    apply1, into_tensor, with_backend,
-};
-use tenferro_cpu::CpuBackend;
-use tenferro_tensor::{DType, Error, Result, Tensor, Value};
-
-const OP: &str = "einsum";
-
-/// Plans of all einsums whose order depends on extents.
-static PLANS: PlanCache = PlanCache::new();
+use tenferro_core_ops::Var;
+use tenferro_core_ops::ops::NUMBERS;
+use tenferro_tensor::{DType, Error, Result};
 
 thread_local! {
     static TEXTS: RefCell<Recent<Box<str>, Einsum>> = const { RefCell::new(Recent::new()) };
     static LABELS: RefCell<Recent<(), Einsum>> = const { RefCell::new(Recent::new()) };
+    static NETWORKS: RefCell<Recent<(), Einsum>> = const { RefCell::new(Recent::new()) };
+    static BINDINGS: RefCell<Recent<(Einsum, Shapes), Arc<Binding>>> = const { RefCell::new(Recent::new()) };
 }
 
-/// An einsum to apply to operands, `y[out] = Σ Π_j x_j[in_j]`: a [`Notation`], and how the order of
+/// An einsum to apply to operands, `y[out] = Σ Π_j x_j[in_j]`: an [`Expression`], and how the order of
 /// contraction is found. Clones are the same einsum.
 ///
 /// ```
@@ -51,7 +40,7 @@ thread_local! {
 /// println!("{plan}");
 ///
 /// // Always this order, which is not looked for again.
-/// let fixed = chain.optimized(Optimize::Path(plan.path().to_vec()))?;
+/// let fixed = chain.optimized(Optimize::path(plan.path().iter().copied()))?;
 /// let x = shapes.map(|shape| TypedTensor::full(shape, 1.0));
 /// let [a, b, c] = [&x[0], &x[1], &x[2]].map(|x| x.as_ref().unwrap());
 /// let y = TypedTensor::einsum(&fixed, &[a, b, c], &mut CpuBackend::new())?;
@@ -62,49 +51,43 @@ thread_local! {
 pub struct Einsum(Arc<Inner>);
 
 struct Inner {
-    notation: Notation,
+    expression: Expression,
     optimize: Optimize,
-    /// Operand and axis of the first and of another axis with the same label.
-    equal: SmallVec<[[(usize, usize); 2]; 4]>,
-    /// The plan, if it is the same at all extents.
-    fixed: Option<Arc<Plan>>,
+    /// The operation, if there is no ellipsis.
+    plain: Option<EinsumOp>,
 }
 
 impl Einsum {
-    /// The einsum of a notation, with the order of contraction found in this way.
+    /// The einsum of a notation or expression, with the order of contraction found in this way. Parentheses
+    /// say the order where [`Optimize::Auto`] would look for it.
     ///
     /// # Errors
     /// `Argument` for an [`Optimize::Path`] that is none for these operands.
-    pub fn new(notation: Notation, optimize: Optimize) -> Result<Self> {
-        let mut seen: SmallVec<[(u32, (usize, usize)); 8]> = SmallVec::new();
-        let mut equal = SmallVec::new();
-        for (operand, labels) in notation.inputs().iter().enumerate() {
-            for (axis, label) in labels.iter().enumerate() {
-                match seen.iter().find(|(other, _)| other == label) {
-                    Some((_, first)) => equal.push([*first, (operand, axis)]),
-                    None => seen.push((*label, (operand, axis))),
-                }
-            }
-        }
-        let one_order = notation.inputs().len() <= 2 || matches!(optimize, Optimize::Path(_));
-        let fixed = match one_order {
-            true => Some(Arc::new(Plan::new(&notation, |_| 1.0, &optimize)?)),
-            false => None,
+    pub fn new(what: impl Into<Expression>, optimize: Optimize) -> Result<Self> {
+        let expression = what.into();
+        let optimize = match optimize {
+            Optimize::Auto if expression.is_nested() => Optimize::Path(expression.path()),
+            other => other,
         };
-        Ok(Einsum(Arc::new(Inner { notation, optimize, equal, fixed })))
+        if let Optimize::Path(path) = &optimize {
+            groups(expression.operands(), path)?;
+        }
+        let plain =
+            expression.notation().map(|notation| EinsumOp::new(notation, optimize.clone())).transpose()?;
+        Ok(Einsum(Arc::new(Inner { expression, optimize, plain })))
     }
 
-    /// The einsum that `text` such as `"ij,jk->ik"` stands for; see [`Notation::parse`]. Texts are
+    /// The einsum that `text` such as `"ij,jk->ik"` stands for; see [`Expression::parse`]. Texts are
     /// remembered, so that one that comes again is not parsed again.
     ///
     /// # Errors
-    /// Those of [`Notation::parse`].
+    /// Those of [`Expression::parse`].
     pub fn parse(text: &str) -> Result<Self> {
         let hash = hash_bytes(text.as_bytes());
         if let Some(known) = TEXTS.with_borrow(|recent| recent.get(hash, |key| **key == *text)) {
             return Ok(known);
         }
-        let einsum = Einsum::new(Notation::parse(text)?, Optimize::Auto)?;
+        let einsum = Einsum::new(Expression::parse(text)?, Optimize::Auto)?;
         TEXTS.with_borrow_mut(|recent| recent.put(hash, text.into(), einsum.clone()));
         Ok(einsum)
     }
@@ -121,27 +104,64 @@ impl Einsum {
         }
         let known = LABELS.with_borrow(|recent| recent.get(fold.0, |_| true));
         if let Some(known) = known
-            && known.notation().output() == output
-            && known.notation().inputs().iter().map(|labels| &labels[..]).eq(inputs.iter().copied())
+            && let Some(plain) = &known.0.plain
+            && plain.notation().output() == output
+            && plain.notation().inputs().iter().map(|labels| &labels[..]).eq(inputs.iter().copied())
         {
             return Ok(known);
         }
-        let einsum = Einsum::new(Notation::new(inputs, output)?, Optimize::Auto)?;
+        let einsum = Einsum::new(&Notation::new(inputs, output)?, Optimize::Auto)?;
         LABELS.with_borrow_mut(|recent| recent.put(fold.0, (), einsum.clone()));
         Ok(einsum)
     }
 
-    /// The same einsum with the order of contraction found in another way.
+    /// The contraction of a tensor network labelled in the manner of ncon (arXiv:1402.0939): axes with one
+    /// positive label are contracted, and axis `k` of the output is the one labelled `-1 - k`. The order is
+    /// that of the labels: the two tensors with the smallest label left are contracted over all that they
+    /// share, and what is not connected is multiplied last. Another order is that of
+    /// [`optimized`](Self::optimized). Remembered as texts are.
+    ///
+    /// ```
+    /// use tenferro_einsum::{Einsum, Optimize};
+    ///
+    /// let chain = Einsum::ncon(&[&[-1, 2], &[2, 1], &[1, -2]])?;
+    /// let shapes: [&[usize]; 3] = [&[2, 3], &[3, 4], &[4, 5]];
+    /// assert_eq!(chain.plan(&shapes)?.path(), [(1, 2), (0, 1)]);
+    /// assert_eq!(chain.optimized(Optimize::Auto)?.plan(&shapes)?.path(), [(0, 1), (0, 1)]);
+    /// # Ok::<(), tenferro_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Argument` without tensors; `Label` for 0, for a positive label that is not on two axes, and for
+    /// negative labels other than -1, -2, .. once each.
+    pub fn ncon(labels: &[&[i32]]) -> Result<Self> {
+        let mut fold = Fold::default();
+        for axes in labels {
+            fold.add(axes.len() as u64);
+            axes.iter().for_each(|label| fold.add(*label as u64));
+        }
+        let known = NETWORKS.with_borrow(|recent| recent.get(fold.0, |_| true));
+        if let Some(known) = known
+            && known.0.plain.as_ref().is_some_and(|plain| ncon::is_of(plain.notation(), labels))
+        {
+            return Ok(known);
+        }
+        let einsum = Einsum::new(&ncon::notation(labels)?, Optimize::Path(ncon::path(labels)))?;
+        NETWORKS.with_borrow_mut(|recent| recent.put(fold.0, (), einsum.clone()));
+        Ok(einsum)
+    }
+
+    /// The same einsum with the order of contraction found in another way, parentheses or not.
     ///
     /// # Errors
     /// As [`new`](Self::new).
     pub fn optimized(&self, optimize: Optimize) -> Result<Self> {
-        Einsum::new(self.0.notation.clone(), optimize)
+        Einsum::new(self.0.expression.unnested(), optimize)
     }
 
-    /// The labels.
-    pub fn notation(&self) -> &Notation {
-        &self.0.notation
+    /// What the operands and the output are labelled with.
+    pub fn expression(&self) -> &Expression {
+        &self.0.expression
     }
 
     /// How the order of contraction is found.
@@ -155,241 +175,86 @@ impl Einsum {
     /// Shapes that do not fit the notation, see [`Notation::extents`]; more operands than
     /// [`Optimize::Optimal`] takes.
     pub fn plan(&self, shapes: &[&[usize]]) -> Result<Arc<Plan>> {
-        PLANS.plan(&self.0.notation, shapes, &self.0.optimize)
+        self.binding(Shapes::of(shapes))?.plan(shapes)
     }
 
-    /// Whether the shapes fit; [`Notation::extents`] says why they do not.
-    fn fits(&self, shapes: &[&[usize]]) -> bool {
-        let inputs = self.0.notation.inputs();
-        shapes.len() == inputs.len()
-            && shapes.iter().zip(inputs).all(|(shape, labels)| shape.len() == labels.len())
-            && self.0.equal.iter().all(|[(i, a), (j, b)]| shapes[*i][*a] == shapes[*j][*b])
-    }
-
-    /// The plan for operands whose extents are known, or do not matter; `None` if a run has something to
-    /// decide.
-    fn plan_of(&self, x: &[&Var]) -> Result<Option<Arc<Plan>>> {
-        if let Some(shapes) = present(x) {
-            return self.plan_at(&shapes).map(Some);
+    /// The binding to operands of these shapes, which is remembered.
+    pub(crate) fn binding(&self, shapes: Shapes) -> Result<Arc<Binding>> {
+        let hash = hash_bytes(shapes.as_bytes()).rotate_left(5).wrapping_mul(Arc::as_ptr(&self.0) as u64 | 1);
+        let same = |(einsum, known): &(Einsum, Shapes)| Arc::ptr_eq(&einsum.0, &self.0) && *known == shapes;
+        if let Some(known) = BINDINGS.with_borrow(|recent| recent.get(hash, same)) {
+            return Ok(known);
         }
-        let shapes: SmallVec<[Extents<Dim>; 4]> = x.iter().map(|v| v.shape()).collect();
-        let shapes: SmallVec<[&[Dim]; 4]> = shapes.iter().map(|shape| &shape[..]).collect();
-        let mut proven = true;
-        self.0.notation.extents_by(&shapes, |a, b| {
-            proven &= a == b;
-            Ok(Dim::equal(OP, "extent", a, b).is_ok())
-        })?;
-        if let (Some(plan), true) = (&self.0.fixed, proven) {
-            return Ok(Some(plan.clone()));
-        }
-        let literal: Option<SmallVec<[Extents; 4]>> =
-            shapes.iter().map(|shape| shape.iter().map(Dim::as_lit).collect()).collect();
-        let Some(literal) = literal else { return Ok(None) };
-        self.plan_at(&literal.iter().map(|shape| &shape[..]).collect::<SmallVec<[&[usize]; 4]>>()).map(Some)
-    }
-
-    fn plan_at(&self, shapes: &[&[usize]]) -> Result<Arc<Plan>> {
-        match &self.0.fixed {
-            Some(plan) if self.fits(shapes) => Ok(plan.clone()),
-            // Where the one plan does not fit, the shapes are wrong, and planning says how.
-            _ => self.plan(shapes),
-        }
-    }
-
-    /// A plan for extents of which some are not known.
-    fn typical_plan(&self, x: &[Var]) -> Result<Arc<Plan>> {
-        if let Some(plan) = &self.0.fixed {
-            return Ok(plan.clone());
-        }
-        let shapes: SmallVec<[Extents<Dim>; 4]> = x.iter().map(Var::shape).collect();
-        let shapes: SmallVec<[&[Dim]; 4]> = shapes.iter().map(|shape| &shape[..]).collect();
-        let extents = self.0.notation.extents_by(&shapes, |_, _| Ok(true))?;
-        let weight = |label| extents.get(label).and_then(Dim::as_lit).map_or(TYPICAL, |n| n as f64);
-        Ok(Arc::new(Plan::new(&self.0.notation, weight, &self.0.optimize)?))
-    }
-
-    /// The cotangent of operand `i`, of extents `shape`, from that of the output, `ct`, which takes the
-    /// operand's place among `x`.
-    fn pulled(&self, i: usize, shape: &[Dim], ct: &Var, mut x: SmallVec<[Var; 4]>) -> Result<Var> {
-        let transpose = self.0.notation.transpose(i).expect("there is an operand i");
-        // The best order of this einsum is not that one's.
-        let optimize = match &self.0.optimize {
-            Optimize::Path(_) => Optimize::Auto,
-            other => other.clone(),
-        };
-        let op = Einsum::new(transpose.notation.clone(), optimize)?;
-        x[i] = ct.clone();
-        let y = einsum(&op, &x.iter().collect::<SmallVec<[&Var; 4]>>());
-        Ok(embedded(y, &transpose, shape))
+        let binding = Arc::new(Binding::new(&self.0.expression, &shapes, &self.0.optimize)?);
+        BINDINGS.with_borrow_mut(|recent| recent.put(hash, (self.clone(), shapes), binding.clone()));
+        Ok(binding)
     }
 }
 
-/// The weight of an extent that is not known, where a plan is wanted nevertheless.
-const TYPICAL: f64 = 32.0;
-
-/// The einsum of values, which are promoted to a common dtype. Operands are not broadcast: axes with one
-/// label have one extent.
+/// The einsum of values, which are promoted to a common dtype.
+///
+/// Axes with one label have one extent; but a literal extent 1 is repeated along the axes of other operands
+/// that have the label.
 pub fn einsum(op: &Einsum, x: &[&Var]) -> Var {
-    let applied = || -> Result<Var> {
-        let mut dtype = DType::Bool;
-        for v in x {
-            dtype = DType::promote(dtype, v.ok()?.dtype());
-        }
-        if x.iter().all(|v| v.dtype() == dtype) {
-            return apply_promoted(op, x, dtype);
-        }
-        let x: SmallVec<[Var; 4]> = x.iter().map(|v| v.convert(dtype)).collect();
-        apply_promoted(op, &x.iter().collect::<SmallVec<[&Var; 4]>>(), dtype)
-    };
-    applied().into()
-}
-
-fn apply_promoted(op: &Einsum, x: &[&Var], dtype: DType) -> Result<Var> {
-    if !NUMBERS.contains(&dtype) {
-        return Err(Error::dtype(OP, "operands", dtype, "numbers"));
-    }
-    // The path of small tensors: no look at extents but for the check.
-    if let (Some(plan), Some(shapes)) = (&op.0.fixed, present(x))
-        && op.fits(&shapes)
+    if let Some(plain) = &op.0.plain
+        && let (Some(shapes), Some(_)) = (present(x), common_number(x))
+        && let Some(y) = plain.at_once(x, &shapes)
     {
-        return Ok(lower(plan, x));
+        return y;
     }
-    Ok(match op.plan_of(x)? {
-        Some(plan) => lower(&plan, x),
-        None => apply1(op, x),
-    })
+    applied(op, x).into()
 }
 
-/// The shapes of values that are all present.
-fn present<'a>(x: &[&'a Var]) -> Option<SmallVec<[&'a [usize]; 4]>> {
-    let shape = |v: &&'a Var| match v {
-        Var::Now(now) => Some(now.value().shape()),
-        _ => None,
-    };
-    x.iter().map(shape).collect()
+/// The dtype of all operands, if it is one of numbers.
+fn common_number(x: &[&Var]) -> Option<DType> {
+    let dtype = x.first()?.dtype();
+    (NUMBERS.contains(&dtype) && x.iter().all(|v| v.dtype() == dtype)).then_some(dtype)
 }
 
-impl Primitive for Einsum {
-    const NAME: &'static str = OP;
-
-    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
-        let shapes: SmallVec<[&[D]; 4]> = x.iter().map(|a| &a.shape[..]).collect();
-        let equal = |a: &D, b: &D| Ok(D::equal(OP, "extent", a, b).is_ok());
-        let extents = self.0.notation.extents_by(&shapes, equal)?;
-        expect(OP, x, x.len(), NUMBERS)?;
-        for (i, a) in x.iter().enumerate() {
-            if a.dtype != x[0].dtype {
-                return Err(Error::dtype(
-                    OP,
-                    format!("operand {i}"),
-                    a.dtype,
-                    format!("{} as operand 0", x[0].dtype),
-                ));
-            }
-        }
-        let shape: Extents<D> = extents.of(self.0.notation.output());
-        Ok(smallvec![Aval { dtype: x[0].dtype, shape }])
+fn applied(op: &Einsum, x: &[&Var]) -> Result<Var> {
+    let mut dtype = DType::Bool;
+    for v in x {
+        dtype = DType::promote(dtype, v.ok()?.dtype());
     }
-
-    fn decompose(&self, x: &[Var]) -> Option<Outs<Var>> {
-        let refs: SmallVec<[&Var; 4]> = x.iter().collect();
-        let plan = self.plan_of(&refs).and_then(|plan| plan.map_or_else(|| self.typical_plan(x), Ok));
-        Some(smallvec![plan.map(|plan| lower(&plan, &refs)).into()])
+    if !NUMBERS.contains(&dtype) {
+        return Err(Error::dtype("einsum", "operands", dtype, "numbers"));
     }
-
-    fn jvp(&self, x: &[Var], _: &[Var], t: &[Tangent]) -> Outs<Tangent> {
-        let with = |(i, t): (usize, &Tangent)| {
-            let t = t.as_ref()?;
-            let x: SmallVec<[&Var; 4]> =
-                x.iter().enumerate().map(|(j, x)| if i == j { t } else { x }).collect();
-            Some(einsum(self, &x))
-        };
-        smallvec![t.iter().enumerate().filter_map(with).reduce(|a, b| &a + &b)]
+    let binding = op.binding(Shapes::of_values(x))?;
+    if x.iter().all(|v| v.dtype() == dtype) {
+        return Ok(binding.apply(x));
     }
-
-    fn transpose(&self, ct: &[Tangent], x: &[Arg]) -> Outs<Tangent> {
-        let Some(ct) = &ct[0] else { return smallvec![None; x.len()] };
-        let known: SmallVec<[Var; 4]> =
-            x.iter().map(|a| if a.is_linear() { ct.clone() } else { a.known().conj() }).collect();
-        let pulled = |(i, a): (usize, &Arg)| {
-            a.is_linear().then(|| Var::from(self.pulled(i, &a.aval().shape, ct, known.clone())))
-        };
-        x.iter().enumerate().map(pulled).collect()
-    }
-
-    fn vjp(&self, ct: &[Tangent], x: &[Var], _: &[Var], need: &[bool]) -> Option<Outs<Tangent>> {
-        let ct = ct[0].as_ref()?;
-        let conj: SmallVec<[Var; 4]> = x.iter().map(Var::conj).collect();
-        let pulled =
-            |(i, x): (usize, &Var)| need[i].then(|| Var::from(self.pulled(i, &x.shape(), ct, conj.clone())));
-        Some(x.iter().enumerate().map(pulled).collect())
-    }
-
-    fn kernels(table: &mut dyn Kernels) {
-        table.on::<CpuBackend, Self>(NUMBERS, planned);
-    }
-
-    fn saves(&self) -> Saves {
-        Saves::INPUTS
-    }
-}
-
-/// Plans for the extents of this run and carries the plan out.
-fn planned(
-    op: &Einsum,
-    cpu: &CpuBackend,
-    x: &mut [Operand<'_>],
-    _: &[Aval],
-    _: &mut Out<'_>,
-) -> Result<Outs<Tensor>> {
-    let value = |x: &mut Operand<'_>| match x.take() {
-        Some(own) => Value::new(own),
-        None => Value::from(x.read()),
-    };
-    let x: SmallVec<[Var; 4]> = x.iter_mut().map(|x| Var::Now(Now::new(value(x)))).collect();
-    let refs: SmallVec<[&Var; 4]> = x.iter().collect();
-    let shapes: SmallVec<[&[usize]; 4]> =
-        refs.iter().map(|v| v.value().map(Value::shape)).collect::<Result<_>>()?;
-    let plan = op.plan_at(&shapes)?;
-    let y = with_backend(cpu, || lower(&plan, &refs)).into_value()?;
-    Ok(smallvec![into_tensor(cpu, y)?])
+    let x: SmallVec<[Var; 4]> = x.iter().map(|v| v.convert(dtype)).collect();
+    Ok(binding.apply(&x.iter().collect::<SmallVec<[&Var; 4]>>()))
 }
 
 impl PartialEq for Einsum {
     fn eq(&self, other: &Einsum) -> bool {
         let (a, b) = (&self.0, &other.0);
-        Arc::ptr_eq(a, b) || (a.notation == b.notation && a.optimize == b.optimize)
+        Arc::ptr_eq(a, b) || (a.expression == b.expression && a.optimize == b.optimize)
     }
 }
 
 impl Eq for Einsum {}
 
-impl Hash for Einsum {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        // All labels: calls with equal hashes are taken to be equal, for which the digest is too short.
-        let notation = &self.0.notation;
-        (notation.inputs(), notation.output(), &self.0.optimize).hash(state);
-    }
-}
-
 impl fmt::Display for Einsum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.notation.fmt(f)
+        self.0.expression.fmt(f)
     }
 }
 
 impl fmt::Debug for Einsum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Einsum({}, {:?})", self.0.notation, self.0.optimize)
+        write!(f, "Einsum({self}, {:?})", self.0.optimize)
     }
 }
 
-/// What says which einsum is meant: text such as `"ij,jk->ik"`, or an [`Einsum`] or [`Notation`] made before.
+/// What says which einsum is meant: text such as `"ij,jk->ik"`, or an [`Einsum`], [`Expression`] or
+/// [`Notation`] made before.
 pub trait Subscripts {
     /// The einsum.
     ///
     /// # Errors
-    /// Text that is no notation.
+    /// Text that is none.
     fn einsum(&self) -> Result<Cow<'_, Einsum>>;
 }
 
@@ -406,6 +271,12 @@ impl Subscripts for String {
 }
 
 impl Subscripts for Notation {
+    fn einsum(&self) -> Result<Cow<'_, Einsum>> {
+        Einsum::new(self, Optimize::Auto).map(Cow::Owned)
+    }
+}
+
+impl Subscripts for Expression {
     fn einsum(&self) -> Result<Cow<'_, Einsum>> {
         Einsum::new(self.clone(), Optimize::Auto).map(Cow::Owned)
     }

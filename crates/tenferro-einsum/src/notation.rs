@@ -1,14 +1,18 @@
 //! The notation of Einstein summation: the label that each axis carries.
 //!
 //! An einsum multiplies operands axis by axis and sums every label that is absent from the output,
-//! `y[out] = Σ Π_j x_j[in_j]`. A label may repeat inside one operand (a diagonal), occur in any number
-//! of operands (a hyperedge), or occur in one operand alone (a sum).
+//! `y[out] = Σ Π_j x_j[in_j]`. A label may repeat inside one operand (a diagonal) or in the output (a
+//! diagonal outside of which the output is zero), occur in any number of operands (a hyperedge), or occur in
+//! one operand alone (a sum).
 //!
-//! Invariant: a [`Notation`] has at least one operand, and its output labels are distinct labels of
-//! the operands. Everything after construction relies on it.
+//! Invariant: a [`Notation`] has at least one operand, and its output labels are labels of the operands.
+//! Everything after construction relies on it.
 
+use crate::expression::Expression;
+use crate::letters::{Quoted, Text};
+use crate::rearrange::{Rearrange, distinct, positions};
 use smallvec::SmallVec;
-use std::fmt::{self, Display, Write};
+use std::fmt::{self, Display};
 use std::hash::{Hash, Hasher};
 use tenferro_tensor::{Error, Result};
 
@@ -38,77 +42,41 @@ pub struct Notation {
 }
 
 impl Notation {
-    /// Reads `"ij,jk->ik"`: labels are letters, operands are separated by commas, the arrow is required.
-    ///
-    /// An operand without labels is a scalar (`",->"` multiplies two); white space is ignored.
+    /// Reads text without an ellipsis and without parentheses, such as `"ij,jk->ik"`; see
+    /// [`Expression::parse`].
     ///
     /// # Errors
-    /// `Label`, naming the position (counted in characters from 0), for any other character, a missing
-    /// or second arrow, and an output label that no operand has or that repeats.
+    /// Those of [`Expression::parse`], and `Label` for an ellipsis or parentheses.
     pub fn parse(text: &str) -> Result<Self> {
-        let bad = |at: usize, got: &dyn Display, expected: &str| {
-            Error::label(OP, format!("position {at} of {text:?}"), got, expected)
-        };
-        let mut inputs = SmallVec::new();
-        let mut labels = Labels::new();
-        let mut arrow = false;
-        let mut chars = text.chars().enumerate();
-        while let Some((at, c)) = chars.next() {
-            match c {
-                ',' if arrow => return Err(bad(at, &"','", "a letter, since there is one output")),
-                ',' => inputs.push(std::mem::take(&mut labels)),
-                '-' if arrow => return Err(bad(at, &"a second arrow", "a letter or the end")),
-                '-' => match chars.next() {
-                    Some((_, '>')) => {
-                        inputs.push(std::mem::take(&mut labels));
-                        arrow = true;
-                    }
-                    Some((at, c)) => return Err(bad(at, &format!("{c:?}"), "'>' after '-'")),
-                    None => return Err(bad(at + 1, &"the end", "'>' after '-'")),
-                },
-                c => match label_of(c) {
-                    Some(label) => labels.push(label),
-                    None if c.is_whitespace() => {}
-                    None if arrow => return Err(bad(at, &format!("{c:?}"), "a letter or the end")),
-                    None => return Err(bad(at, &format!("{c:?}"), "a letter, ',' or '->'")),
-                },
-            }
-        }
-        if !arrow {
-            return Err(bad(text.chars().count(), &"the end", "'->' and the output labels"));
-        }
-        let notation = Notation::with(inputs, labels);
-        match notation.fault() {
-            None => Ok(notation),
-            Some(fault) => {
-                let mut letters = text.chars().enumerate().filter(|(_, c)| label_of(*c).is_some());
-                let before = notation.inputs.iter().map(|x| x.len()).sum::<usize>();
-                let at = letters.nth(before + fault.axis).map_or(0, |(at, _)| at);
-                Err(bad(at, &fault.got, &fault.expected))
-            }
+        let expression = Expression::parse(text)?;
+        match expression.notation() {
+            Some(notation) if !expression.is_nested() => Ok(notation),
+            _ => Err(Error::label(OP, "labels", format_args!("{text:?}"), "no ellipsis and no parentheses")),
         }
     }
 
     /// The notation with these labels of the operands and of the output.
     ///
     /// # Errors
-    /// `Argument` without operands; `Label` for an output label that no operand has or that repeats.
+    /// `Argument` without operands; `Label` for an output label that no operand has.
     pub fn new(inputs: &[&[u32]], output: &[u32]) -> Result<Self> {
         if inputs.is_empty() {
             return Err(Error::argument(OP, "operands", "none", "at least one"));
         }
         let inputs = inputs.iter().map(|x| Labels::from_slice(x)).collect();
         let notation = Notation::with(inputs, Labels::from_slice(output));
-        match notation.fault() {
+        match notation.output.iter().position(|label| !notation.has(*label)) {
             None => Ok(notation),
-            Some(fault) => {
-                let what = format!("output axis {}", fault.axis);
-                Err(Error::label(OP, what, fault.got, fault.expected))
+            Some(axis) => {
+                let got = Quoted(notation.output[axis]);
+                let expected = one_of(notation.inputs.iter().flatten());
+                Err(Error::label(OP, format!("output axis {axis}"), got, expected))
             }
         }
     }
 
-    fn with(inputs: SmallVec<[Labels; 3]>, output: Labels) -> Self {
+    /// The notation with these labels, of which those of the output are labels of operands.
+    pub(crate) fn with(inputs: SmallVec<[Labels; 3]>, output: Labels) -> Self {
         let mut digest = Fold::default();
         for labels in inputs.iter().chain([&output]) {
             digest.add(labels.len() as u64);
@@ -117,25 +85,9 @@ impl Notation {
         Notation { digest: digest.0, inputs, output }
     }
 
-    /// The first output axis that breaks the invariant.
-    fn fault(&self) -> Option<Fault> {
-        for (axis, label) in self.output.iter().enumerate() {
-            if self.output[..axis].contains(label) {
-                let got = format!("a second {}", Quoted(*label));
-                return Some(Fault { axis, got, expected: "each output label once".into() });
-            }
-            if !self.inputs.iter().any(|x| x.contains(label)) {
-                let mut known = Labels::new();
-                for label in self.inputs.iter().flatten() {
-                    if !known.contains(label) {
-                        known.push(*label);
-                    }
-                }
-                let expected = format!("a label of an operand, one of \"{}\"", Text(&known));
-                return Some(Fault { axis, got: Quoted(*label).to_string(), expected });
-            }
-        }
-        None
+    /// Whether an operand has this label.
+    fn has(&self, label: u32) -> bool {
+        self.inputs.iter().any(|x| x.contains(&label))
     }
 
     /// The labels of each operand.
@@ -210,12 +162,7 @@ impl Notation {
         let target = self.inputs.get(i)?;
         let mut inputs = self.inputs.clone();
         inputs[i] = self.output.clone();
-        let mut distinct = Labels::new();
-        for label in target {
-            if !distinct.contains(label) {
-                distinct.push(*label);
-            }
-        }
+        let distinct = distinct(target);
         let (kept, broadcast) =
             distinct.iter().copied().partition(|label| inputs.iter().any(|x| x.contains(label)));
         let notation = Notation::with(inputs, kept);
@@ -287,67 +234,6 @@ impl Transpose {
     }
 }
 
-/// One operand alone, brought from the labels of its axes to other labels: diagonals are taken, then
-/// labels are summed, then axes are permuted.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Rearrange {
-    /// Labels of the axes before.
-    pub input: Labels,
-    /// Labels of the axes after: distinct labels of `input`.
-    pub output: Labels,
-    /// Diagonals to take one after the other: each replaces two axes by one, appended last.
-    pub diagonals: SmallVec<[(usize, usize); 2]>,
-    /// Axes to sum, numbered after the diagonals.
-    pub sums: SmallVec<[usize; 2]>,
-    /// The axis that becomes axis `k`, numbered after the sums; `None` where nothing moves.
-    pub permutation: Option<SmallVec<[usize; 6]>>,
-}
-
-impl Rearrange {
-    /// From axes labelled `input` to axes labelled `output`, distinct labels of `input`.
-    pub(crate) fn new(input: &[u32], output: &[u32]) -> Self {
-        let mut axes = Labels::from_slice(input);
-        let mut diagonals = SmallVec::new();
-        let mut axis = 0;
-        while axis < axes.len() {
-            let label = axes[axis];
-            match axes[axis + 1..].iter().position(|other| *other == label) {
-                Some(offset) => {
-                    let second = axis + 1 + offset;
-                    diagonals.push((axis, second));
-                    axes.remove(second);
-                    axes.remove(axis);
-                    axes.push(label);
-                }
-                None => axis += 1,
-            }
-        }
-        let sums = (0..axes.len()).filter(|axis| !output.contains(&axes[*axis])).collect();
-        axes.retain(|label| output.contains(label));
-        let permutation = (axes[..] != *output).then(|| positions(output, &axes));
-        Rearrange { input: input.into(), output: output.into(), diagonals, sums, permutation }
-    }
-
-    /// The labels after diagonals and sums, before the permutation.
-    pub(crate) fn unpermuted(&self) -> Labels {
-        let mut labels = self.output.clone();
-        for (label, axis) in self.output.iter().zip(self.permutation.iter().flatten()) {
-            labels[*axis] = *label;
-        }
-        labels
-    }
-
-    /// Whether nothing has to be done.
-    pub fn is_identity(&self) -> bool {
-        self.diagonals.is_empty() && self.sums.is_empty() && self.permutation.is_none()
-    }
-}
-
-/// Where each of `labels` is in `axes`, which has them all.
-pub(crate) fn positions(labels: &[u32], axes: &[u32]) -> SmallVec<[usize; 6]> {
-    labels.iter().filter_map(|label| axes.iter().position(|other| other == label)).collect()
-}
-
 /// Multiply and rotate, as FxHash: keys are small integers that no adversary chooses.
 #[derive(Default)]
 pub(crate) struct Fold(pub(crate) u64);
@@ -358,129 +244,35 @@ impl Fold {
     }
 }
 
-struct Fault {
-    axis: usize,
-    got: String,
-    expected: String,
-}
-
-/// Labels from here on are the letters between the ASCII ones and U+00C0, which have no place in the
-/// numbering of opt_einsum.
-const OUTSIDE: u32 = 0x11_0000;
-/// Label of U+00C0 is 52.
-const SHIFT: u32 = 0xC0 - 52;
-/// Labels skip the surrogates, which are no characters.
-const SURROGATES: std::ops::Range<u32> = 0xD800..0xE000;
-
-/// Letters, and the two signs (`×`, `÷`) that the numbering has among the first letters.
-fn label_of(c: char) -> Option<u32> {
-    let code = c as u32;
-    match c {
-        'a'..='z' => Some(code - 'a' as u32),
-        'A'..='Z' => Some(code - 'A' as u32 + 26),
-        _ if !c.is_alphabetic() && c != '×' && c != '÷' => None,
-        _ if code < 0xC0 => Some(OUTSIDE + code),
-        _ if code >= SURROGATES.end => Some(code - SHIFT - SURROGATES.len() as u32),
-        _ => Some(code - SHIFT),
-    }
-}
-
-fn letter_of(label: u32) -> Option<char> {
-    let c = match label {
-        0..26 => char::from(b'a' + label as u8),
-        26..52 => char::from(b'A' + (label - 26) as u8),
-        OUTSIDE.. => char::from_u32(label - OUTSIDE)?,
-        _ if label + SHIFT >= SURROGATES.start => char::from_u32(label + SHIFT + SURROGATES.len() as u32)?,
-        _ => char::from_u32(label + SHIFT)?,
-    };
-    (label_of(c) == Some(label)).then_some(c)
-}
-
-/// Labels as letters; a label without a letter shows as `{number}`, which does not parse.
-struct Text<'a>(&'a [u32]);
-
-impl Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for label in self.0 {
-            match letter_of(*label) {
-                Some(c) => f.write_char(c)?,
-                None => write!(f, "{{{label}}}")?,
-            }
-        }
-        Ok(())
-    }
-}
-
-struct Quoted(u32);
-
-impl Display for Quoted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}'", Text(&[self.0]))
-    }
+/// What is expected of a label of the output.
+pub(crate) fn one_of<'a>(known: impl Iterator<Item = &'a u32>) -> String {
+    let known = distinct(&known.copied().collect::<Labels>());
+    format!("a label of an operand, one of \"{}\"", Text(&known))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn message(text: &str) -> String {
-        Notation::parse(text).unwrap_err().to_string()
-    }
-
     #[test]
-    fn text_round_trips() {
-        for text in ["ij,jk->ik", ",->", "->", "ii->i", "aA,µβ,×->aµβ", "日本,本->日", "abc,,c->"] {
-            assert_eq!(Notation::parse(text).unwrap().to_string(), text);
-        }
-        assert_eq!(Notation::parse(" i j , j k -> i k ").unwrap(), "ij,jk->ik".parse().unwrap());
+    fn many_labels_have_letters() {
         let many: Vec<u32> = (0..140).collect();
         let chain = Notation::new(&[&many], &many).unwrap();
         assert_eq!(Notation::parse(&chain.to_string()).unwrap(), chain);
     }
 
     #[test]
-    fn every_letter_has_its_own_label() {
-        let mut labels: Vec<u32> = ('\0'..=char::MAX)
-            .filter_map(|c| {
-                let label = label_of(c)?;
-                assert_eq!(letter_of(label), Some(c));
-                Some(label)
-            })
-            .collect();
-        let count = labels.len();
-        labels.sort_unstable();
-        labels.dedup();
-        assert_eq!(labels.len(), count);
-        assert_eq!([label_of('a'), label_of('Z'), label_of('À')], [Some(0), Some(51), Some(52)]);
-    }
-
-    #[test]
-    fn a_label_without_a_letter_shows_its_number() {
-        assert_eq!(Notation::new(&[&[u32::MAX, 0]], &[0]).unwrap().to_string(), "{4294967295}a->a");
-    }
-
-    #[test]
-    fn errors_name_position_got_and_expected() {
-        for (text, expected) in [
-            ("ij,jk", "position 5 of \"ij,jk\": got the end, expected '->' and the output labels"),
-            ("ij;jk->ik", "position 2 of \"ij;jk->ik\": got ';', expected a letter, ',' or '->'"),
-            ("ij-ik", "position 3 of \"ij-ik\": got 'i', expected '>' after '-'"),
-            ("ij-", "position 3 of \"ij-\": got the end, expected '>' after '-'"),
-            ("ij->i->j", "position 5 of \"ij->i->j\": got a second arrow, expected a letter or the end"),
-            ("ij->i,j", "got ',', expected a letter, since there is one output"),
-            (
-                "i j -> i k",
-                "position 9 of \"i j -> i k\": got 'k', expected a label of an operand, one of \"ij\"",
-            ),
-            ("ij->ii", "position 5 of \"ij->ii\": got a second 'i', expected each output label once"),
-            ("i..j->ij", "position 1 of \"i..j->ij\": got '.', expected a letter, ',' or '->'"),
-        ] {
-            let got = message(text);
-            assert!(got.starts_with("einsum: ") && got.contains(expected), "{got}\nlacks {expected}");
-        }
+    fn errors_name_axis_got_and_expected() {
         assert!(Notation::new(&[], &[]).unwrap_err().to_string().contains("got none, expected at least one"));
         let got = Notation::new(&[&[0]], &[0, 1]).unwrap_err().to_string();
-        assert!(got.contains("output axis 1: got 'b', expected a label of an operand"), "{got}");
+        assert!(
+            got.contains("output axis 1: got 'b', expected a label of an operand, one of \"a\""),
+            "{got}"
+        );
+        for text in ["...i->i", "(ij,jk),kl->il"] {
+            let got = Notation::parse(text).unwrap_err().to_string();
+            assert!(got.contains("expected no ellipsis and no parentheses"), "{got}");
+        }
     }
 
     #[test]
@@ -510,18 +302,9 @@ mod tests {
         let sum = of("ij->i", 0);
         assert_eq!((sum.notation.to_string(), &sum.broadcast[..]), ("i->i".into(), &[9][..]));
         assert_eq!(sum.broadcast_axes()[..], [0]);
+        assert_eq!(of("i->ii", 0).notation.to_string(), "ii->i");
         let trace = of("ii->", 0);
         assert_eq!((trace.notation.to_string(), &trace.embed.diagonals[..]), ("->".into(), &[(0, 1)][..]));
         assert!(Notation::parse("ij->i").unwrap().transpose(1).is_none());
-    }
-
-    #[test]
-    fn rearranging_takes_diagonals_then_sums_then_permutes() {
-        let all = Rearrange::new(&[0, 1, 0, 2, 0, 3], &[2, 0]);
-        assert_eq!(all.diagonals[..], [(0, 2), (2, 4)]);
-        assert_eq!(all.sums[..], [0, 2]);
-        assert_eq!(all.permutation, None);
-        assert!(Rearrange::new(&[1, 2], &[1, 2]).is_identity());
-        assert_eq!(Rearrange::new(&[1, 2, 3], &[3, 1, 2]).permutation.unwrap()[..], [2, 0, 1]);
     }
 }

@@ -13,8 +13,9 @@
 //! Invariant: operands are numbered `0..n` and step `k` makes number `n + k`; each number is used once, so
 //! what a step reads is dead after it.
 
-use crate::notation::{Labels, Notation, Rearrange, positions};
-use crate::path::{Contraction, Network, Optimize, flops, order, to_path};
+use crate::notation::{Labels, Notation};
+use crate::order::{Contraction, Network, Optimize, flops, order, to_path};
+use crate::rearrange::{Rearrange, distinct, positions};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::fmt;
@@ -25,15 +26,17 @@ use tenferro_tensor::Result;
 pub type Axes = SmallVec<[usize; 6]>;
 
 /// The steps of an einsum: operands are numbered `0..n`, step `k` makes number `n + k`, and each number is
-/// used once. Shown as the steps with what they cost.
+/// used once. Its `Display` is a report of the steps and of what they cost.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     operands: usize,
     steps: Vec<Step>,
     finish: Rearrange,
+    embed: Option<Rearrange>,
     path: Vec<(usize, usize)>,
     flops: f64,
     largest: f64,
+    written: f64,
 }
 
 /// One binary contraction, `out[output] = Σ_contracted lhs · rhs`.
@@ -55,6 +58,11 @@ pub struct Step {
     pub rhs_free: Labels,
     /// The same in axes of the operands.
     pub kind: Kind,
+    /// Arithmetic operations at the planned extents: a multiplication, and an addition where labels are
+    /// contracted, for each element of the iteration space.
+    pub flops: f64,
+    /// Elements of the result at the planned extents.
+    pub elements: f64,
 }
 
 /// What an operand of a [`Step`] is.
@@ -70,7 +78,7 @@ pub struct Operand {
 /// The operation of a [`Step`], in axes of the prepared operands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A contraction; the result has lhs free axes, rhs free axes, batch axes.
+    /// A contraction, or an outer product; the result has lhs free axes, rhs free axes, batch axes.
     Dot(DotGeneral),
     /// Nothing is summed: an elementwise product of the operands broadcast to the result, whose axes have
     /// just the order wanted.
@@ -97,19 +105,26 @@ impl Plan {
         let size = |labels: &[u32]| -> f64 { labels.iter().map(|l| weight(*l)).product() };
         let pairs = order(&net, optimize)?;
 
+        let output = distinct(notation.output());
+        let embed = (output[..] != *notation.output()).then(|| Rearrange::new(notation.output(), &output));
         let mut plan = Plan {
             operands: inputs.len(),
             steps: Vec::with_capacity(pairs.len()),
-            finish: Rearrange::new(&inputs[0], notation.output()),
+            finish: Rearrange::new(&inputs[0], &output),
+            embed,
             path: to_path(inputs.len(), &pairs),
             flops: 0.0,
-            largest: 0.0,
+            largest: size(notation.output()),
+            written: 0.0,
         };
         // Axis labels of every number: of the operands, what is left after diagonals and sums.
         let mut axes: Vec<Labels> = Vec::with_capacity(inputs.len() + pairs.len());
         for (input, kept) in inputs.iter().zip(&net.tensors) {
             let prepare = Rearrange::new(input, &named(kept));
-            plan.flops += if prepare.sums.is_empty() { 0.0 } else { size(&distinct(input)) };
+            if !prepare.sums.is_empty() {
+                plan.flops += size(&distinct(input));
+                plan.written += size(&prepare.output);
+            }
             axes.push(prepare.unpermuted());
         }
         let mut parts = Vec::with_capacity(pairs.len());
@@ -118,19 +133,24 @@ impl Plan {
             parts.push(Parts::new(&contraction, *a, *b, &named));
             contraction.contract(*a, *b);
         }
-        arrange(&mut parts, &axes, notation.output());
+        arrange(&mut parts, &axes, &output);
         for part in parts {
-            let step = part.step(&axes, inputs);
-            let iterations = size(&step.output) * size(&step.contracted);
-            plan.flops += flops(iterations, !step.contracted.is_empty());
-            plan.largest = plan.largest.max(size(&step.output));
+            let step = part.step(&axes, inputs, &size);
+            plan.flops += step.flops;
+            plan.largest = plan.largest.max(step.elements);
+            plan.written += step.elements;
             axes.push(step.output.clone());
             plan.steps.push(step);
         }
         if let Some(last) = plan.steps.last() {
-            plan.finish = Rearrange::new(&last.output, notation.output());
-        } else {
-            plan.largest = size(notation.output());
+            plan.finish = Rearrange::new(&last.output, &output);
+        }
+        // A result of its own is the output; a view is copied.
+        let is_own =
+            plan.finish.permutation.is_none() && !(plan.steps.is_empty() && plan.finish.sums.is_empty());
+        match (&plan.embed, is_own) {
+            (Some(_), _) | (None, false) => plan.written += size(notation.output()),
+            (None, true) => {}
         }
         Ok(plan)
     }
@@ -149,6 +169,11 @@ impl Plan {
     /// a permutation.
     pub fn finish(&self) -> &Rearrange {
         &self.finish
+    }
+
+    /// Where the output repeats labels, what takes the result out of it: all else of the output is zero.
+    pub fn embed(&self) -> Option<&Rearrange> {
+        self.embed.as_ref()
     }
 
     /// The order of the steps as in opt_einsum and JAX, see [`Optimize::Path`].
@@ -171,15 +196,38 @@ impl Plan {
     pub fn largest_intermediate(&self) -> f64 {
         self.largest
     }
+
+    /// Elements written at the planned extents: the results of sums of single operands and of all steps, and
+    /// the output once more if it is a copy of the last of them. What a contraction copies to see its
+    /// operands as matrices is not counted.
+    pub fn elements_written(&self) -> f64 {
+        self.written
+    }
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (k, step) in self.steps.iter().enumerate() {
             let slot = self.operands + k;
-            writeln!(f, "{slot} = {}({}, {})", step.notation(), step.lhs.slot, step.rhs.slot)?;
+            write!(f, "[{slot}] = {}([{}], [{}]): ", step.notation(), step.lhs.slot, step.rhs.slot)?;
+            writeln!(f, "{} flops, {} elements", Count(step.flops), Count(step.elements))?;
         }
-        write!(f, "flops {:.3e}, largest intermediate {:.3e}", self.flops, self.largest)
+        write!(
+            f,
+            "total: {} flops, {} elements written, largest intermediate {} elements",
+            Count(self.flops),
+            Count(self.written),
+            Count(self.largest)
+        )
+    }
+}
+
+/// A whole number, rounded where it is large.
+struct Count(f64);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 < 1e7 { write!(f, "{}", self.0) } else { write!(f, "{:.3e}", self.0) }
     }
 }
 
@@ -216,16 +264,6 @@ fn network(notation: &Notation, weight: &impl Fn(u32) -> f64) -> (Vec<u32>, Netw
     (names, Network { tensors, open, weight })
 }
 
-fn distinct(labels: &[u32]) -> Labels {
-    let mut found = Labels::new();
-    for label in labels {
-        if !found.contains(label) {
-            found.push(*label);
-        }
-    }
-    found
-}
-
 /// Chooses operand order and axis orders of all steps, from the last to the first.
 fn arrange(parts: &mut [Parts], axes: &[Labels], output: &[u32]) {
     let n = axes.len();
@@ -248,13 +286,14 @@ fn arrange(parts: &mut [Parts], axes: &[Labels], output: &[u32]) {
         if let Some(given) = part.slots.iter().find(|slot| **slot < n) {
             part.contracted.sort_by_key(|label| axes[*given].iter().position(|other| other == label));
         }
-        part.output = match part.contracted.is_empty() {
-            true => order,
-            false => [&*lhs, &*rhs, &part.batch].into_iter().flatten().copied().collect(),
-        };
+        let grouped: Labels = [&*lhs, &*rhs, &part.batch].into_iter().flatten().copied().collect();
+        // An outer product in the order wanted is a contraction over nothing, which needs no broadcasting.
+        let outer = part.batch.is_empty() && !lhs.is_empty() && !rhs.is_empty() && grouped == order;
+        part.multiplies = part.contracted.is_empty() && !outer;
+        part.output = if part.multiplies { order } else { grouped };
         let [lhs_slot, rhs_slot] = part.slots;
         let child = |groups: [&Labels; 3]| groups.into_iter().flatten().copied().collect::<Labels>();
-        let (lhs_order, rhs_order) = match part.contracted.is_empty() {
+        let (lhs_order, rhs_order) = match part.multiplies {
             true => {
                 let of = |free: &Labels| {
                     part.output
@@ -281,6 +320,8 @@ struct Parts {
     contracted: Labels,
     batch: Labels,
     output: Labels,
+    /// An elementwise product.
+    multiplies: bool,
 }
 
 impl Parts {
@@ -299,14 +340,16 @@ impl Parts {
             contracted: named(&contracted),
             batch: named(&batch),
             output: Labels::new(),
+            multiplies: false,
         }
     }
 
-    /// The step, with `axes` the axis labels of every number and `inputs` the operands' unprepared ones.
-    fn step(self, axes: &[Labels], inputs: &[Labels]) -> Step {
+    /// The step, with `axes` the axis labels of every number and `inputs` the operands' unprepared ones;
+    /// `size` is the product of the extents of labels.
+    fn step(self, axes: &[Labels], inputs: &[Labels], size: &impl Fn(&[u32]) -> f64) -> Step {
         let [lhs_slot, rhs_slot] = self.slots;
         let [lhs_free, rhs_free] = self.free;
-        let multiply = self.contracted.is_empty();
+        let multiply = self.multiplies;
         let operand = |slot: usize, free: &Labels, tail: [&Labels; 2], front: Option<&Labels>| {
             let in_order = axes[slot].iter().filter(|label| free.contains(label)).eq(free.iter());
             let wanted: Labels = match in_order || multiply {
@@ -336,7 +379,9 @@ impl Parts {
             prepare: Rearrange::new(inputs.get(slot).unwrap_or(&axes[slot]), &wanted),
         });
         let Parts { contracted, batch, output, .. } = self;
-        Step { lhs, rhs, output, batch, contracted, lhs_free, rhs_free, kind }
+        let elements = size(&output);
+        let flops = flops(elements * size(&contracted), !contracted.is_empty());
+        Step { lhs, rhs, output, batch, contracted, lhs_free, rhs_free, kind, flops, elements }
     }
 }
 

@@ -1,9 +1,9 @@
 //! The einsum on all four tiers.
 
 use crate::einsum::{Einsum, Subscripts, einsum};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use tenferro_core_ops::Var;
-use tenferro_runtime::tier::{Direct, Lower, Recorded, Target, next, run_direct};
+use tenferro_runtime::tier::{Direct, Lifted, Lower, Recorded, Target, run_direct1};
 use tenferro_tensor::{Result, Scalar, Tensor, TypedTensor};
 
 /// Einstein summation of eager and traced tensors.
@@ -34,11 +34,15 @@ use tenferro_tensor::{Result, Scalar, Tensor, TypedTensor};
 /// ```
 pub trait EinsumRecorded: Recorded {
     /// The einsum of `x`, promoted to a common dtype, `y[out] = Σ Π_j x_j[in_j]`: every label that the output
-    /// lacks is summed, a label twice in one operand takes its diagonal. Conjugate with `conj`.
+    /// lacks is summed, a label twice in one operand takes its diagonal, a label twice in the output makes
+    /// one. An extent known to be 1 is repeated against another one in another operand. Conjugate with
+    /// `conj`. For ellipsis, parentheses and output without arrow see
+    /// [`Expression::parse`](crate::Expression::parse).
     ///
     /// # Errors
-    /// `Label` for text that is no notation; another number or rank of operands; `Shape`, naming label and
-    /// operands, for different extents of one label; operands that are no numbers, or do not live together.
+    /// `Label`, with the position, for text that is none; another number or rank of operands; `Shape`, naming
+    /// label and operands, for different extents of one label; operands that are no numbers, or do not live
+    /// together.
     fn einsum(subscripts: impl Subscripts, x: &[&Self]) -> Result<Self> {
         let op = subscripts.einsum()?;
         let Some(first) = x.first() else { return Err(no_operands(&op)) };
@@ -53,6 +57,14 @@ pub trait EinsumRecorded: Recorded {
     /// As [`einsum`](Self::einsum).
     fn einsum_labels(inputs: &[&[u32]], output: &[u32], x: &[&Self]) -> Result<Self> {
         Self::einsum(Einsum::labels(inputs, output)?, x)
+    }
+
+    /// The contraction of a tensor network with the labels of ncon, see [`Einsum::ncon`].
+    ///
+    /// # Errors
+    /// Those of [`Einsum::ncon`] and of [`einsum`](Self::einsum).
+    fn ncon(labels: &[&[i32]], x: &[&Self]) -> Result<Self> {
+        Self::einsum(Einsum::ncon(labels)?, x)
     }
 }
 
@@ -80,11 +92,15 @@ impl<X: Recorded> EinsumRecorded for X {}
 /// ```
 pub trait EinsumTensor: Sized {
     /// The einsum of `x`, promoted to a common dtype, `y[out] = Σ Π_j x_j[in_j]`: every label that the output
-    /// lacks is summed, a label twice in one operand takes its diagonal. Conjugate with `conj`.
+    /// lacks is summed, a label twice in one operand takes its diagonal, a label twice in the output makes
+    /// one. An extent known to be 1 is repeated against another one in another operand. Conjugate with
+    /// `conj`. For ellipsis, parentheses and output without arrow see
+    /// [`Expression::parse`](crate::Expression::parse).
     ///
     /// # Errors
-    /// `Label` for text that is no notation; another number or rank of operands; `Shape`, naming label and
-    /// operands, for different extents of one label; operands that are no numbers, or are placed elsewhere.
+    /// `Label`, with the position, for text that is none; another number or rank of operands; `Shape`, naming
+    /// label and operands, for different extents of one label; operands that are no numbers, or are placed
+    /// elsewhere.
     fn einsum(subscripts: impl Subscripts, x: &[&Self], backend: &mut (impl Target + ?Sized))
     -> Result<Self>;
 
@@ -100,6 +116,14 @@ pub trait EinsumTensor: Sized {
     ) -> Result<Self> {
         Self::einsum(Einsum::labels(inputs, output)?, x, backend)
     }
+
+    /// The contraction of a tensor network with the labels of ncon, see [`Einsum::ncon`].
+    ///
+    /// # Errors
+    /// Those of [`Einsum::ncon`] and of [`einsum`](Self::einsum).
+    fn ncon(labels: &[&[i32]], x: &[&Self], backend: &mut (impl Target + ?Sized)) -> Result<Self> {
+        Self::einsum(Einsum::ncon(labels)?, x, backend)
+    }
 }
 
 fn direct(
@@ -111,15 +135,15 @@ fn direct(
     if x.is_empty() {
         return Err(no_operands(&op));
     }
-    let lifted: SmallVec<[Var; 4]> = x.iter().map(|x| x.lift().clone()).collect();
-    let refs: SmallVec<[&Var; 4]> = lifted.iter().collect();
-    next(&mut run_direct(backend, || smallvec![einsum(&op, &refs)])?.drain(..))
+    let lifted: SmallVec<[Lifted<'_>; 4]> = x.iter().map(|x| x.lift()).collect();
+    let refs: SmallVec<[&Var; 4]> = lifted.iter().map(|x| &**x).collect();
+    run_direct1(backend, || einsum(&op, &refs))
 }
 
 #[cold]
 fn no_operands(op: &Einsum) -> tenferro_tensor::Error {
-    let none = op.notation().extents::<usize>(&[]);
-    none.expect_err("a notation has at least one operand")
+    let none = op.plan(&[]);
+    none.expect_err("an einsum has at least one operand")
 }
 
 impl EinsumTensor for Tensor {

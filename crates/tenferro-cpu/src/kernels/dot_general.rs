@@ -189,52 +189,89 @@ impl<T: Gemm> Job<'_, T> {
     }
 }
 
-/// The product of two matrices so small that it costs less than preparing one for the provider.
+/// A contraction so small that it costs less than preparing one for the provider: a batch of products of
+/// matrices, all with one stride each way.
 #[derive(Clone, Copy)]
 struct Small {
-    extents: [usize; 3],
-    /// Strides of the operands along the free and the summed axis.
-    strides: [(isize, isize); 2],
-    conj: [bool; 2],
+    /// Free axes of the operands, summed axes, batch.
+    extents: [usize; 4],
+    sides: [SmallSide; 2],
+}
+
+/// Strides of an operand along its free axes, the summed ones and the batch.
+#[derive(Clone, Copy)]
+struct SmallSide {
+    free: isize,
+    summed: isize,
+    batch: isize,
+    conj: bool,
 }
 
 impl Small {
     /// `None` for any other contraction.
     fn new(op: &DotGeneral, x: [(&[usize], Option<&[isize]>); 2]) -> Option<Small> {
-        let ([ka], [kb], []) = (&op.lhs_contract[..], &op.rhs_contract[..], &op.lhs_batch[..]) else {
+        let few = |n: usize| n <= super::SMALL;
+        // The product of two matrices, which most calls are, needs no folding.
+        if let ([ka], [kb], []) = (&op.lhs_contract[..], &op.rhs_contract[..], &op.lhs_batch[..])
+            && let ([_, _], [_, _]) = (x[0].0, x[1].0)
+        {
+            let side = |(shape, strides): (&[usize], Option<&[isize]>), summed: usize, conj| {
+                let s = strides.map_or([1, shape[0] as isize], |s| [s[0], s[1]]);
+                let side = SmallSide { free: s[1 - summed], summed: s[summed], batch: 0, conj };
+                (shape[1 - summed], shape[summed], side)
+            };
+            let ((m, k, a), (n, _, b)) = (side(x[0], *ka, op.conj_lhs), side(x[1], *kb, op.conj_rhs));
+            let small = Small { extents: [m, n, k, 1], sides: [a, b] };
+            return few(m.saturating_mul(n).saturating_mul(k)).then_some(small);
+        }
+        let work = |shape: &[usize], without: &[usize], work: usize| {
+            let axes = shape.iter().enumerate().filter(|(axis, _)| !without.contains(axis));
+            axes.fold(work, |work, (_, n)| work.saturating_mul(*n))
+        };
+        // All axes of one operand, and the free ones of the other.
+        let shared: Axes = op.rhs_contract.iter().chain(&op.rhs_batch).copied().collect();
+        if !few(work(x[1].0, &shared, work(x[0].0, &[], 1))) {
             return None;
-        };
-        let side = |(shape, strides): (&[usize], Option<&[isize]>), summed: usize| {
-            let [rows, columns] = *shape else { return None };
-            let s = strides.map_or([1, rows as isize], |s| [s[0], s[1]]);
-            let n = [rows, columns];
-            Some((n[1 - summed], n[summed], (s[1 - summed], s[summed])))
-        };
-        let ((m, k, a), (n, _, b)) = (side(x[0], *ka)?, side(x[1], *kb)?);
-        let few = m.saturating_mul(n).saturating_mul(k) <= super::SMALL;
-        few.then_some(Small { extents: [m, n, k], strides: [a, b], conj: [op.conj_lhs, op.conj_rhs] })
+        }
+        let side =
+            |(shape, strides): (&[usize], Option<&[isize]>), summed: &[usize], batch: &[usize], conj| {
+                let strides = strides.map_or_else(|| super::copy::compact(shape), Strides::from_slice);
+                let taken = |axis: &usize| summed.contains(axis) || batch.contains(axis);
+                let free: Axes = (0..shape.len()).filter(|axis| !taken(axis)).collect();
+                let [(m, free), (k, summed), (count, batch)] =
+                    [&free[..], summed, batch].map(|axes| fold(axes, shape, &strides));
+                let side = SmallSide { free: free?, summed: summed?, batch: batch?, conj };
+                Some(([m, k, count], side))
+            };
+        let ([m, k, count], a) = side(x[0], &op.lhs_contract, &op.lhs_batch, op.conj_lhs)?;
+        let ([n, ..], b) = side(x[1], &op.rhs_contract, &op.rhs_batch, op.conj_rhs)?;
+        Some(Small { extents: [m, n, k, count], sides: [a, b] })
     }
 
     /// # Safety
     /// The operands have these extents and strides, and `y` room for the compact result.
     unsafe fn multiply<T: Gemm>(&self, a: *const T, b: *const T, y: *mut T) {
-        let ([m, n, k], [a_strides, b_strides]) = (self.extents, self.strides);
+        let ([m, n, k, count], [left, right]) = (self.extents, self.sides);
         let conj = |v: T, conj: bool| if conj { v.conjugate() } else { v };
-        for j in 0..n {
-            for i in 0..m {
-                let mut sum = T::zero();
-                for p in 0..k as isize {
-                    // SAFETY: i < m, j < n and p < k.
-                    let (u, v) = unsafe {
-                        (
-                            *a.offset(i as isize * a_strides.0 + p * a_strides.1),
-                            *b.offset(j as isize * b_strides.0 + p * b_strides.1),
-                        )
-                    };
-                    sum = sum.plus(conj(u, self.conj[0]).times(conj(v, self.conj[1])));
+        for c in 0..count {
+            let (a, b) =
+                (a.wrapping_offset(c as isize * left.batch), b.wrapping_offset(c as isize * right.batch));
+            for j in 0..n {
+                for i in 0..m {
+                    let mut sum = T::zero();
+                    for p in 0..k as isize {
+                        // SAFETY: i < m, j < n and p < k.
+                        let (u, v) = unsafe {
+                            (
+                                *a.offset(i as isize * left.free + p * left.summed),
+                                *b.offset(j as isize * right.free + p * right.summed),
+                            )
+                        };
+                        sum = sum.plus(conj(u, left.conj).times(conj(v, right.conj)));
+                    }
+                    // SAFETY: i < m, j < n and c < count.
+                    unsafe { y.add(i + m * (j + n * c)).write(sum) };
                 }
-                // SAFETY: i < m and j < n.
-                unsafe { y.add(i + j * m).write(sum) };
             }
         }
     }

@@ -17,6 +17,8 @@ use crate::threads::Threads;
 const TILE: usize = 1 << 12;
 /// Bytes from which on a transposed output is written past the caches.
 const STREAM: usize = 4 << 20;
+/// Elements of a copy that is over before it would be planned.
+const FEW: usize = 64;
 /// Elements of a tile of any other copy, the grain of its distribution over threads.
 const RUN: usize = 1 << 16;
 
@@ -36,6 +38,16 @@ pub(crate) unsafe fn copy(
         let bytes = elements(shape) * size;
         // SAFETY: both are one dense range of that many bytes.
         return unsafe { copy_dense(threads, src, dst, bytes) };
+    }
+    let len = elements(shape);
+    if len == 0 {
+        return;
+    }
+    if len <= FEW {
+        let (mut s, mut d) = ([0; FEW], [0; FEW]);
+        let n = offsets(shape, [src_strides, dst_strides], [&mut s, &mut d]);
+        // SAFETY: these are the offsets of all elements of `shape`.
+        return unsafe { copy_listed(size, src, &s[..n], dst, &d[..n]) };
     }
     let plan = LoopPlan::new(shape, &[dst_strides, src_strides]);
     if plan.rank() == 1 && plan.strides(0) == [1, 1] {
@@ -94,6 +106,23 @@ pub(crate) unsafe fn copy(
             }
         });
     });
+}
+
+/// Lists the offsets of the elements of a shape that has one to [`FEW`], in column-major order; says how many.
+fn offsets(shape: &[usize], strides: [&[isize]; 2], lists: [&mut [isize; FEW]; 2]) -> usize {
+    let mut count = 1;
+    for (strides, list) in strides.into_iter().zip(lists) {
+        count = 1;
+        for (&extent, &stride) in shape.iter().zip(strides) {
+            for i in 1..extent {
+                for j in 0..count {
+                    list[i * count + j] = list[j] + i as isize * stride;
+                }
+            }
+            count *= extent;
+        }
+    }
+    count
 }
 
 /// Copies dense bytes, by several threads if there are many.

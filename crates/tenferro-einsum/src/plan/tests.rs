@@ -49,20 +49,25 @@ impl Dense {
     }
 
     /// Sums over `axes`.
-    fn sum(&self, axes: &[usize]) -> Dense {
+    fn sum(&self, axes: &[usize], cost: &mut Cost) -> Dense {
+        if axes.is_empty() {
+            return self.clone();
+        }
         let kept: Vec<usize> = (0..self.shape.len()).filter(|axis| !axes.contains(axis)).collect();
         let shape: Vec<usize> = kept.iter().map(|axis| self.shape[*axis]).collect();
         let mut out = Dense::from_fn(&shape, |_| 0);
         Dense::from_fn(&self.shape, |index| {
             let at = out.offset(&kept.iter().map(|axis| index[*axis]).collect::<Vec<_>>());
             out.data[at] += self.at(index);
+            cost.flops += 1;
             0
         });
+        cost.written += out.data.len();
         out
     }
 
     /// What the axes of a [`Rearrange`] say, in its order.
-    fn rearrange(&self, by: &Rearrange) -> Dense {
+    fn rearrange(&self, by: &Rearrange, cost: &mut Cost) -> Dense {
         let mut x = self.clone();
         for (a, b) in &by.diagonals {
             assert_eq!(x.shape[*a], x.shape[*b]);
@@ -78,7 +83,7 @@ impl Dense {
                 x.at(&index)
             });
         }
-        x = x.sum(&by.sums);
+        x = x.sum(&by.sums, cost);
         match &by.permutation {
             None => x,
             Some(permutation) => {
@@ -93,8 +98,16 @@ impl Dense {
     }
 }
 
+/// What is counted while a plan is carried out.
+#[derive(Default)]
+struct Cost {
+    flops: usize,
+    written: usize,
+    largest: usize,
+}
+
 /// `Σ_contracting lhs · rhs` with axes lhs free, rhs free, batch, from the axes alone.
-fn dot_general(x: &Dense, y: &Dense, contracting: [&Axes; 2], batch: [&Axes; 2]) -> Dense {
+fn dot_general(x: &Dense, y: &Dense, contracting: [&Axes; 2], batch: [&Axes; 2], cost: &mut Cost) -> Dense {
     let free = |t: &Dense, side: usize| -> Vec<usize> {
         let taken = |axis: &usize| contracting[side].contains(axis) || batch[side].contains(axis);
         (0..t.shape.len()).filter(|axis| !taken(axis)).collect()
@@ -119,13 +132,14 @@ fn dot_general(x: &Dense, y: &Dense, contracting: [&Axes; 2], batch: [&Axes; 2])
             contracting[0].iter().zip(inner).for_each(|(axis, at)| i[*axis] = *at);
             contracting[1].iter().zip(inner).for_each(|(axis, at)| j[*axis] = *at);
             total += x.at(&i) * y.at(&j);
+            cost.flops += if inner.is_empty() { 1 } else { 2 };
             0
         });
         total
     })
 }
 
-fn multiply(x: &Dense, y: &Dense, x_axes: &Axes, y_axes: &Axes) -> Dense {
+fn multiply(x: &Dense, y: &Dense, x_axes: &Axes, y_axes: &Axes, cost: &mut Cost) -> Dense {
     let mut shape = vec![usize::MAX; x_axes.len().max(y_axes.len())];
     for (axes, t) in [(x_axes, x), (y_axes, y)] {
         for (axis, extent) in axes.iter().zip(&t.shape) {
@@ -135,38 +149,60 @@ fn multiply(x: &Dense, y: &Dense, x_axes: &Axes, y_axes: &Axes) -> Dense {
     }
     Dense::from_fn(&shape, |index| {
         let pick = |axes: &Axes| axes.iter().map(|axis| index[*axis]).collect::<Vec<_>>();
+        cost.flops += 1;
         x.at(&pick(x_axes)) * y.at(&pick(y_axes))
     })
 }
 
-/// Runs a plan by its axes, checking that every number is used once.
-fn run(plan: &Plan, operands: &[Dense]) -> Dense {
+/// Runs a plan by its axes, checking that every number is used once, and counts.
+fn run(plan: &Plan, operands: &[Dense]) -> (Dense, Cost) {
+    let mut cost = Cost::default();
     let mut slots: Vec<Option<Dense>> = operands.iter().cloned().map(Some).collect();
     for step in plan.steps() {
-        let x = slots[step.lhs.slot].take().unwrap().rearrange(&step.lhs.prepare);
-        let y = slots[step.rhs.slot].take().unwrap().rearrange(&step.rhs.prepare);
-        slots.push(Some(match &step.kind {
+        let x = slots[step.lhs.slot].take().unwrap().rearrange(&step.lhs.prepare, &mut cost);
+        let y = slots[step.rhs.slot].take().unwrap().rearrange(&step.rhs.prepare, &mut cost);
+        let z = match &step.kind {
             Kind::Dot(dot) => {
                 let contracting = [&dot.lhs_contract, &dot.rhs_contract];
-                dot_general(&x, &y, contracting, [&dot.lhs_batch, &dot.rhs_batch])
+                dot_general(&x, &y, contracting, [&dot.lhs_batch, &dot.rhs_batch], &mut cost)
             }
-            Kind::Multiply { lhs_axes, rhs_axes } => multiply(&x, &y, lhs_axes, rhs_axes),
-        }));
+            Kind::Multiply { lhs_axes, rhs_axes } => multiply(&x, &y, lhs_axes, rhs_axes, &mut cost),
+        };
+        cost.written += z.data.len();
+        cost.largest = cost.largest.max(z.data.len());
+        slots.push(Some(z));
     }
     let last = slots.pop().flatten().unwrap();
     assert!(slots.iter().all(Option::is_none));
-    last.rearrange(plan.finish())
+    let before = cost.written;
+    let mut y = last.rearrange(plan.finish(), &mut cost);
+    if let Some(embed) = plan.embed() {
+        let shape: Vec<usize> =
+            embed.input.iter().map(|l| y.shape[embed.output.iter().position(|m| m == l).unwrap()]).collect();
+        y = Dense::from_fn(&shape, |index| {
+            let at = |label: &u32| {
+                let mut axes = index.iter().zip(&embed.input).filter(|(_, l)| *l == label).map(|(i, _)| *i);
+                let first = axes.next().unwrap();
+                axes.all(|i| i == first).then_some(first)
+            };
+            let index: Option<Vec<usize>> = embed.output.iter().map(at).collect();
+            index.map_or(0, |index| y.at(&index))
+        });
+    }
+    // A view of an operand, or a permutation, is copied into the output.
+    let fresh = before != cost.written || !plan.steps().is_empty();
+    if plan.embed().is_some() || plan.finish().permutation.is_some() || !fresh {
+        cost.written += y.data.len();
+    }
+    cost.largest = cost.largest.max(y.data.len());
+    (y, cost)
 }
 
 /// The definition: loops over all labels.
 fn direct(notation: &Notation, operands: &[Dense], extents: &BTreeMap<u32, usize>) -> Dense {
     let of = |labels: &[u32]| labels.iter().map(|label| extents[label]).collect::<Vec<_>>();
-    let mut all = Labels::from_slice(notation.output());
-    for label in notation.inputs().iter().flatten() {
-        if !all.contains(label) {
-            all.push(*label);
-        }
-    }
+    let labels = notation.output().iter().chain(notation.inputs().iter().flatten());
+    let all = distinct(&labels.copied().collect::<Labels>());
     let mut out = Dense::from_fn(&of(notation.output()), |_| 0);
     Dense::from_fn(&of(&all), |index| {
         let pick = |labels: &[u32]| -> Vec<usize> {
@@ -213,10 +249,14 @@ fn case() -> impl Strategy<Value = Case> {
     let operand = prop::collection::vec(0..LABELS, 0..5);
     let inputs = prop::collection::vec(operand, 1..6);
     let extents = prop::collection::vec(prop_oneof![1 => Just(0_usize), 19 => 1_usize..4], LABELS as usize);
-    let output = (Just((0..LABELS).collect::<Vec<_>>()).prop_shuffle(), 0..=LABELS as usize);
-    (inputs, output, extents, any::<u64>()).prop_map(|(inputs, (order, rank), extents, seed)| {
+    let output = (Just((0..LABELS).collect::<Vec<_>>()).prop_shuffle(), 0..=LABELS as usize, 0..4);
+    (inputs, output, extents, any::<u64>()).prop_map(|(inputs, (order, rank, again), extents, seed)| {
         let known = order.into_iter().filter(|label| inputs.iter().any(|x| x.contains(label)));
-        Case::new(&inputs, &known.take(rank).collect::<Vec<_>>(), &extents, seed)
+        let mut output: Vec<u32> = known.take(rank).collect();
+        if let (Some(label), 1) = (output.first(), again) {
+            output.push(*label);
+        }
+        Case::new(&inputs, &output, &extents, seed)
     })
 }
 
@@ -229,7 +269,7 @@ fn any_path(n: usize, mut seed: u64) -> Optimize {
         let i = next(n);
         (i, (i + 1 + next(n - 1)) % n)
     };
-    Optimize::Path((2..=n).rev().map(pair).collect())
+    Optimize::path((2..=n).rev().map(pair))
 }
 
 proptest! {
@@ -240,7 +280,11 @@ proptest! {
         let expected = case.direct();
         let path = any_path(case.operands.len(), case.seed);
         for optimize in [Optimize::Auto, Optimize::Greedy, path] {
-            prop_assert_eq!(&run(&case.plan(optimize), &case.operands), &expected);
+            let plan = case.plan(optimize);
+            let (y, counted) = run(&plan, &case.operands);
+            prop_assert_eq!(&y, &expected);
+            let stated = [plan.flops(), plan.elements_written(), plan.largest_intermediate()];
+            prop_assert_eq!(stated, [counted.flops, counted.written, counted.largest].map(|n| n as f64));
         }
     }
 
@@ -252,7 +296,7 @@ proptest! {
         if !plan.steps().is_empty() {
             prop_assert!(plan.finish().diagonals.is_empty() && plan.finish().sums.is_empty());
         }
-        let again = case.plan(Optimize::Path(plan.path().to_vec()));
+        let again = case.plan(Optimize::path(plan.path().iter().copied()));
         prop_assert_eq!(again, plan);
     }
 
@@ -273,7 +317,8 @@ proptest! {
                 inner.at(&axes.iter().map(|axis| index[*axis]).collect::<Vec<_>>())
             });
             // <embed(wide), x> = <wide, extract(x)>: embedding is the adjoint of taking the diagonals.
-            prop_assert_eq!(ct.dot(&y), wide.dot(&x.rearrange(&transpose.embed)));
+            let taken = x.rearrange(&transpose.embed, &mut Cost::default());
+            prop_assert_eq!(ct.dot(&y), wide.dot(&taken));
             prop_assert!(transpose.embed.sums.is_empty());
         }
     }
@@ -286,7 +331,7 @@ proptest! {
         while let Some(path) = paths.pop() {
             let left = case.operands.len() - path.len();
             if left == 1 {
-                least = least.min(case.plan(Optimize::Path(path)).flops());
+                least = least.min(case.plan(Optimize::path(path)).flops());
             } else {
                 let pairs = (0..left).flat_map(|j| (0..j).map(move |i| (i, j)));
                 paths.extend(pairs.map(|pair| path.iter().copied().chain([pair]).collect()));
@@ -342,6 +387,7 @@ fn a_plan_states_its_cost() {
     // multiplications in the order (a(bc))((de)f).
     let best = Plan::new(&chain, |label| sizes[label as usize], &Optimize::Auto).unwrap();
     assert_eq!((best.flops(), best.largest_intermediate()), (2.0 * 15125.0, 750.0));
+    assert_eq!(best.elements_written(), 35.0 * 5.0 + 30.0 * 5.0 + 5.0 * 20.0 + 5.0 * 25.0 + 750.0);
     let trace = plan("ii->", 4);
     assert_eq!((trace.flops(), trace.largest_intermediate(), trace.steps().len()), (4.0, 1.0, 0));
     assert!(trace.path().is_empty());
@@ -351,13 +397,28 @@ fn a_plan_states_its_cost() {
 fn paths_that_are_none_are_errors() {
     let chain = "ab,bc,cd->ad".parse().unwrap();
     let message = |path: &[(usize, usize)]| {
-        Plan::new(&chain, |_| 2.0, &Optimize::Path(path.to_vec())).unwrap_err().to_string()
+        Plan::new(&chain, |_| 2.0, &Optimize::path(path.iter().copied())).unwrap_err().to_string()
     };
-    assert!(message(&[(0, 1)]).contains("pairs in the path: got 1, expected 2 for 3 operands"));
-    assert!(message(&[(0, 1), (1, 1)]).contains("pair 1 of the path: got (1, 1), expected two positions"));
-    assert!(message(&[(0, 3), (0, 1)]).contains("pair 0 of the path: got (0, 3), expected two positions"));
+    assert!(message(&[(0, 1)]).contains("operands that the path leaves: got 2, expected 1"));
+    assert!(
+        message(&[(0, 1), (1, 1)]).contains("step 1 of the path: got (1, 1), expected distinct positions")
+    );
+    assert!(
+        message(&[(0, 3), (0, 1)]).contains("step 0 of the path: got (0, 3), expected distinct positions")
+    );
     let many = vec![&[0_u32][..]; 17];
     let many = Notation::new(&many, &[]).unwrap();
     let error = Plan::new(&many, |_| 2.0, &Optimize::Optimal).unwrap_err().to_string();
     assert!(error.contains("got 17, expected at most 16"), "{error}");
+}
+
+#[test]
+fn a_plan_reports_its_steps() {
+    let plan = plan("ij,jk,kl->il", 4);
+    assert_eq!(
+        plan.to_string(),
+        "[3] = ij,jk->ik([0], [1]): 128 flops, 16 elements\n\
+         [4] = ik,kl->il([3], [2]): 128 flops, 16 elements\n\
+         total: 256 flops, 32 elements written, largest intermediate 16 elements"
+    );
 }

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::{Add, Mul};
 use tenferro_einsum::Notation;
+use tenferro_runtime::{DType, Dim, TracedTensor};
 use tenferro_tensor::{C64, Scalar, Tensor, TypedTensor};
 
 /// An element type with exact arithmetic on small integers.
@@ -56,19 +57,29 @@ pub(crate) fn inner<T: Exact>(a: &TypedTensor<T>, b: &TypedTensor<T>) -> f64 {
     a.as_slice().unwrap().iter().zip(b.as_slice().unwrap()).map(|(a, b)| a.real_product(*b)).sum()
 }
 
-/// The definition: loops over all labels.
+/// The definition: loops over all labels. An extent 1 is repeated, and outside of the diagonal that the
+/// output repeats a label for there is zero.
 pub(crate) fn naive<T: Exact>(notation: &Notation, x: &[&TypedTensor<T>]) -> TypedTensor<T> {
     let mut extents = BTreeMap::new();
     for (labels, x) in notation.inputs().iter().zip(x) {
-        extents.extend(labels.iter().copied().zip(x.shape().iter().copied()));
+        for (label, n) in labels.iter().zip(x.shape()) {
+            let known = extents.entry(*label).or_insert(1);
+            if *n != 1 {
+                *known = *n;
+            }
+        }
     }
     let summed: Vec<(u32, usize)> =
         extents.iter().map(|(l, n)| (*l, *n)).filter(|(l, _)| !notation.output().contains(l)).collect();
     let shape: Vec<usize> = notation.output().iter().map(|label| extents[label]).collect();
     let count: usize = summed.iter().map(|(_, n)| n).product();
     TypedTensor::from_fn(&shape[..], |index| {
-        let mut at: BTreeMap<u32, usize> =
-            notation.output().iter().copied().zip(index.iter().copied()).collect();
+        let mut at: BTreeMap<u32, usize> = BTreeMap::new();
+        for (label, i) in notation.output().iter().zip(index) {
+            if at.insert(*label, *i).is_some_and(|other| other != *i) {
+                return T::zero();
+            }
+        }
         let mut sum = T::zero();
         for mut rest in 0..count {
             for (label, n) in &summed {
@@ -76,7 +87,9 @@ pub(crate) fn naive<T: Exact>(notation: &Notation, x: &[&TypedTensor<T>]) -> Typ
                 rest /= n;
             }
             let factor = |(labels, x): (&tenferro_einsum::Labels, &&TypedTensor<T>)| {
-                *x.get(&labels.iter().map(|label| at[label]).collect::<Vec<_>>()).unwrap()
+                let index =
+                    labels.iter().zip(x.shape()).map(|(label, n)| if *n == 1 { 0 } else { at[label] });
+                *x.get(&index.collect::<Vec<_>>()).unwrap()
             };
             sum = sum + notation.inputs().iter().zip(x).map(factor).fold(T::one(), |a, b| a * b);
         }
@@ -90,38 +103,63 @@ pub(crate) fn naive<T: Exact>(notation: &Notation, x: &[&TypedTensor<T>]) -> Typ
 pub(crate) struct Case {
     pub(crate) notation: Notation,
     pub(crate) extents: Vec<usize>,
+    /// For each operand, the labels for which its extent is 1 instead.
+    pub(crate) units: Vec<Vec<u32>>,
     pub(crate) seed: u64,
 }
 
 impl Case {
+    /// Extents of the operands.
     pub(crate) fn shapes(&self) -> Vec<Vec<usize>> {
-        self.notation.inputs().iter().map(|x| x.iter().map(|l| self.extents[*l as usize]).collect()).collect()
+        self.map_axes(|label| self.extents[label as usize], 1)
+    }
+
+    /// `f` of the label of each axis of each operand, or `unit` where its extent is 1 instead.
+    pub(crate) fn map_axes<D: Clone>(&self, f: impl Fn(u32) -> D, unit: D) -> Vec<Vec<D>> {
+        let operands = self.notation.inputs().iter().zip(&self.units);
+        operands
+            .map(|(labels, units)| {
+                labels.iter().map(|l| if units.contains(l) { unit.clone() } else { f(*l) }).collect()
+            })
+            .collect()
+    }
+
+    /// The operands of a trace, with a symbol for each label or literal extents.
+    pub(crate) fn inputs(&self, symbolic: bool, dtype: DType) -> Vec<TracedTensor> {
+        let dim = |label: u32| match symbolic {
+            true => Dim::symbol(format!("n{label}")),
+            false => self.extents[label as usize].into(),
+        };
+        let shapes = self.map_axes(dim, Dim::Lit(1));
+        shapes.iter().map(|shape| TracedTensor::input(dtype, shape)).collect()
     }
 
     pub(crate) fn operands<T: Exact>(&self) -> Vec<TypedTensor<T>> {
         let mut seed = self.seed;
         self.shapes().iter().map(|shape| random(shape, &mut seed)).collect()
     }
-
-    pub(crate) fn output_shape(&self) -> Vec<usize> {
-        self.notation.output().iter().map(|l| self.extents[*l as usize]).collect()
-    }
 }
 
 const LABELS: u32 = 6;
 
-/// Up to four operands of rank up to three: diagonals, hyperedges, sums, scalars, and now and then an extent
-/// 0.
+/// Up to four operands of rank up to three: diagonals, hyperedges, sums, scalars, repeated labels in the
+/// output, extents that are repeated, and now and then an extent 0.
 pub(crate) fn case() -> impl Strategy<Value = Case> {
     let operand = prop::collection::vec(0..LABELS, 0..4);
     let inputs = prop::collection::vec(operand, 1..5);
     let extents = prop::collection::vec(prop_oneof![1 => Just(0_usize), 19 => 1_usize..4], LABELS as usize);
-    let output = (Just((0..LABELS).collect::<Vec<_>>()).prop_shuffle(), 0..=LABELS as usize);
-    (inputs, output, extents, any::<u64>()).prop_map(|(inputs, (order, rank), extents, seed)| {
+    let output = (Just((0..LABELS).collect::<Vec<_>>()).prop_shuffle(), 0..=LABELS as usize, 0..4_usize);
+    let units = prop::collection::vec(prop::collection::vec(0..3 * LABELS, 0..2), 4);
+    (inputs, output, extents, units, any::<u64>()).prop_map(|(inputs, output, extents, units, seed)| {
+        let (order, rank, again) = output;
         let known = order.into_iter().filter(|label| inputs.iter().any(|x| x.contains(label)));
+        let mut output: Vec<u32> = known.take(rank).collect();
+        if let (Some(label), 1) = (output.first(), again) {
+            output.push(*label);
+        }
+        let units = units.into_iter().take(inputs.len()).collect();
         let inputs: Vec<&[u32]> = inputs.iter().map(Vec::as_slice).collect();
-        let output: Vec<u32> = known.take(rank).collect();
-        Case { notation: Notation::new(&inputs, &output).unwrap(), extents, seed }
+        Case { notation: Notation::new(&inputs, &output).unwrap(), extents, units, seed }
     })
 }
 
