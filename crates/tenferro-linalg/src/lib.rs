@@ -24,6 +24,7 @@
 //! ```
 
 mod batch;
+mod cholesky;
 mod divided;
 mod lu;
 mod matrix;
@@ -33,9 +34,11 @@ mod split;
 mod stop_gradient;
 mod surface;
 mod svd;
+mod system;
 mod triangular;
 mod truncate;
 
+pub use cholesky::Cholesky;
 pub use divided::SpectralFunction;
 pub use lu::LuFactor;
 pub use solve::LuSolve;
@@ -44,14 +47,16 @@ pub use split::{Couple, GramLyapunov, GramSolve, Split};
 pub use stop_gradient::StopGradient;
 pub use surface::{CpuLinalgExt, LinalgOps, LinalgRecorded, TypedLinalgOps};
 pub use svd::{Gaps, Svd};
+pub use system::System;
 pub use triangular::TriangularSolve;
 pub use truncate::{Limits, Rank, Truncation};
 
 /// The operations as functions of values, for derivative rules and other crates.
 pub mod ops {
     pub use crate::{
+        cholesky::{cholesky, cholesky_solve},
         lu::lu,
-        solve::solve,
+        solve::{solve, solve_with},
         spectral::spectral,
         split::split,
         stop_gradient::stop_gradient,
@@ -63,6 +68,6 @@ pub mod ops {
 /// The methods, and the types they take.
 pub mod prelude {
     pub use crate::{
-        CpuLinalgExt, Limits, LinalgOps, LinalgRecorded, SpectralFunction, Truncation, TypedLinalgOps,
+        CpuLinalgExt, Limits, LinalgOps, LinalgRecorded, SpectralFunction, System, Truncation, TypedLinalgOps,
     };
 }

@@ -56,3 +56,9 @@ pub(crate) fn enlarge(x: &Var, to: &[Dim]) -> Var {
 pub(crate) fn floating(a: &Var) -> Var {
     if a.dtype().is_differentiable() { a.clone() } else { a.convert(DType::F64) }
 }
+
+/// The common dtype of two operands, or f64 if that is an integer.
+pub(crate) fn floating_of(a: &Var, b: &Var) -> DType {
+    let common = DType::promote(a.dtype(), b.dtype());
+    if common.is_differentiable() { common } else { DType::F64 }
+}

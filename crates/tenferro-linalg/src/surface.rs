@@ -3,7 +3,7 @@
 // A row with one result needs no `?` around its last step.
 #![allow(clippy::needless_question_mark)]
 
-use crate::{Limits, SpectralFunction, Svd, ops};
+use crate::{Limits, SpectralFunction, Svd, System, ops};
 use tenferro_core_ops::{Out, Var};
 use tenferro_cpu::CpuExecSession;
 use tenferro_runtime::{Tensor, TensorRead, execute, surfaces, tier::Recorded};
@@ -38,6 +38,14 @@ surfaces! {
     /// The solution of `A X = B`. If `b` has one axis, it is a vector, and so is the solution. A singular
     /// matrix is an error.
     fn solve(a, b: T) -> [T] = ops::solve(a, b);
+    /// As `solve`, with the unknown on either side, and the transpose or the adjoint of A in its place.
+    fn solve_with(a, b: T; system: System) -> [T] = ops::solve_with(a, b, system);
+    /// The lower triangular L, with positive diagonal, of `A = L L^H`. Only the lower triangle of A is read, but
+    /// the derivative is that of the factor of `(A + A^H) / 2`. A matrix that is not positive definite is an
+    /// error.
+    fn cholesky(a) -> [T] = ops::cholesky(a);
+    /// The solution of `A X = B` from the factor `l` of `A = L L^H`.
+    fn cholesky_solve(l, b: T) -> [T] = ops::cholesky_solve(l, b);
     /// `f(A) = U f(s) V^H`, with derivatives that are right at every degeneracy.
     fn spectral(a; f: &SpectralFunction) -> [T] = ops::spectral(a, f);
 }

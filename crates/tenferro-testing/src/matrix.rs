@@ -173,6 +173,19 @@ impl Matrix {
         x
     }
 
+    /// L with `A = L L^H`, row by row, from the lower triangle of a positive definite matrix.
+    pub(crate) fn cholesky(&self) -> Matrix {
+        let mut l = Matrix::diagonal(self.rows, self.rows, &[]);
+        for i in 0..self.rows {
+            for j in 0..=i {
+                let known: C64 = (0..j).map(|k| l.at(i, k) * l.at(j, k).conj()).sum();
+                let rest = self.at(i, j) - known;
+                l.set(i, j, if i == j { rest.re.sqrt().into() } else { rest / l.at(j, j) });
+            }
+        }
+        l
+    }
+
     /// An orthonormal basis that begins with the orthonormalized columns, by projections, done twice for
     /// rounding.
     pub(crate) fn basis(&self) -> Matrix {
@@ -254,6 +267,9 @@ mod tests {
             let q = u.basis();
             assert!(distance(&q.times(&q.adjoint()), &Matrix::identity(shape[0])) < 1e-14, "{shape:?}");
             if shape[0] == shape[1] {
+                let gram = a.times(&a.adjoint());
+                let l = gram.cholesky();
+                assert!(distance(&l.times(&l.adjoint()), &gram) < 1e-13, "{shape:?}");
                 assert!(distance(&a.times(&a.solve(&u)), &u) < 1e-13, "{shape:?}");
             }
         }

@@ -124,25 +124,7 @@ fn solve() -> OpInfo {
         |_: &(), x: &[Var]| ops::solve(&x[0], &x[1]),
         |_, x| {
             let d = floating(x[0].dtype);
-            let (a, b) = (x[0].cast(d), x[1].cast(d));
-            let vector = b.rank() == 1;
-            let right = if vector { b.reshape(&[b.shape[0], 1]) } else { b.clone() };
-            // Batch axes align from axis 2 on.
-            let rank = a.rank().max(right.rank());
-            let long = |a: &Array| {
-                let mut shape = a.shape.clone();
-                shape.resize(rank, 1);
-                a.reshape(&shape)
-            };
-            let (a, right) = (long(&a), long(&right));
-            let batch: Vec<usize> =
-                (2..rank).map(|i| if a.shape[i] == 1 { right.shape[i] } else { a.shape[i] }).collect();
-            let full = |a: &Array| {
-                let shape: Vec<usize> = a.shape[..2].iter().chain(&batch).copied().collect();
-                a.broadcast(&shape)
-            };
-            let y = each_pair(&full(&a), &full(&right), extents(&right).0, Matrix::solve);
-            if vector && batch.is_empty() { y.reshape(&b.shape) } else { y }
+            with_batch(&x[0].cast(d), &x[1].cast(d), false, Matrix::solve)
         },
     )
     .surface(surface!((); LinalgOps, TypedLinalgOps; solve(1)))
