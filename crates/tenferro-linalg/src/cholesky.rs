@@ -8,7 +8,7 @@ use crate::{
     batch::{Element, Matrices, Results, count, expect_square, for_each, unlisted, work},
     matrix::floating,
     system::paired,
-    triangular::TriangularSolve,
+    triangular::{Triangular, triangle_solve},
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
@@ -33,7 +33,8 @@ impl Primitive for Cholesky {
     fn jvp(&self, _: &[Var], y: &[Var], t: &[Tangent]) -> Outs<Tangent> {
         smallvec![t[0].as_ref().map(|da| {
             let l = &y[0];
-            let x = below(l, false, &below(l, false, &(da + &da.adjoint())).adjoint());
+            let divided = |b: &Var| triangle_solve(l, b, Triangular::lower());
+            let x = divided(&divided(&(da + &da.adjoint())).adjoint());
             // phi, and the 1/2 of the Hermitian part.
             l.matmul(&((x.tril(0) + x.tril(-1)) * 0.25))
         })]
@@ -47,11 +48,6 @@ impl Primitive for Cholesky {
             dispatch_float!(dtype, T => run::<T>(cpu, x, y), else Err(unlisted(Self::NAME, dtype)))
         });
     }
-}
-
-/// `L^-1 B`, or `L^-H B` if `adjoint`.
-fn below(l: &Var, adjoint: bool, b: &Var) -> Var {
-    apply1(&TriangularSolve { lower: true, unit_diagonal: false, adjoint }, &[l, b])
 }
 
 fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
@@ -84,5 +80,7 @@ pub fn cholesky(a: &Var) -> Var {
 /// # Errors
 /// A factor that is not square, or has a zero on its diagonal; a number of rows that does not fit.
 pub fn cholesky_solve(l: &Var, b: &Var) -> Var {
-    paired("cholesky_solve", l, b, false, |l, b| below(l, true, &below(l, false, b)))
+    paired("cholesky_solve", l, b, false, |l, b| {
+        triangle_solve(l, &triangle_solve(l, b, Triangular::lower()), Triangular::lower().adjoint())
+    })
 }

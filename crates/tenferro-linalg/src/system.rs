@@ -3,7 +3,7 @@
 //! Every form is a system with A or its adjoint from the left, on views: what is transposed is never the matrix.
 
 use crate::matrix::floating_of;
-use tenferro_core_ops::{Var, align_batch};
+use tenferro_core_ops::{Dim, Extent, Var, align_batch};
 use tenferro_tensor::{Error, Result};
 
 /// The form of a system with a matrix A, unknown X and right-hand side B: `op(A) X = B`, or `X op(A) = B` from
@@ -59,6 +59,11 @@ impl System {
         System { form: Form::Adjoint, ..self }
     }
 
+    /// With the unknown on the left of A.
+    pub(crate) const fn from_right(self) -> System {
+        System { right: true, ..self }
+    }
+
     /// The solution, by `solve(adjoint, b)`, which solves `A X = B` or `A^H X = B`.
     pub(crate) fn solve(self, b: &Var, solve: impl Fn(bool, &Var) -> Var) -> Var {
         match (self.right, self.form) {
@@ -74,6 +79,12 @@ impl System {
     pub(crate) fn is_right(self) -> bool {
         self.right
     }
+}
+
+/// Checks that B has the rows of a system with A, where what follows would take fewer of them.
+pub(crate) fn expect_rows(op: &'static str, a: &Var, b: &Var) -> Result<()> {
+    let (a, b) = (a.ok()?, b.ok()?);
+    Dim::equal(op, "rows of the right-hand side", &b.extent(0), &a.extent(0))
 }
 
 /// `f` of the matrices and the right-hand sides in one floating-point dtype and with one batch. If `b` has one

@@ -8,6 +8,8 @@
 
 mod bond;
 mod cholesky;
+mod det;
+mod lu;
 mod spectral;
 mod split;
 mod svd;
@@ -35,7 +37,9 @@ pub(super) fn list() -> Vec<OpInfo> {
     let families = [
         svd::list(),
         systems::list(),
+        lu::list(),
         cholesky::list(),
+        det::list(),
         spectral::list(),
         truncate::list(),
         split::list(),
