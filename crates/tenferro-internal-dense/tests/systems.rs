@@ -7,7 +7,7 @@ mod common;
 
 use common::{Rng, Sample, matrix, norm, strided};
 use num_complex::Complex;
-use tenferro_internal_dense::{Cholesky, Dense, DenseError, LuFull, Par, Strided};
+use tenferro_internal_dense::{Cholesky, Dense, DenseError, Par, Strided};
 
 fn check_lu<T: Sample>(m: usize, n: usize) {
     let mut rng = Rng((m + 31 * n) as u64);

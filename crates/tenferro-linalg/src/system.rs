@@ -60,7 +60,7 @@ impl System {
     }
 
     /// With the unknown on the left of A.
-    pub(crate) const fn from_right(self) -> System {
+    pub(crate) const fn with_right(self) -> System {
         System { right: true, ..self }
     }
 

@@ -152,7 +152,7 @@ impl Triangular {
 
     /// `X T = B`.
     pub const fn right(self) -> Triangular {
-        Triangular { system: self.system.from_right(), ..self }
+        Triangular { system: self.system.with_right(), ..self }
     }
 
     /// With the transpose of T in its place.
