@@ -15,8 +15,9 @@ const SMALL: usize = 24;
 
 /// The factorization of positive definite matrices.
 pub trait Cholesky: Field {
-    /// A = L L^H of a Hermitian n x n matrix, of which only the lower triangle is read, and the real part alone
-    /// of its diagonal. `l` (n x n, column-major) receives L, with zeros above the diagonal, which is positive.
+    /// A = L L^H of a Hermitian n x n matrix, of which only the lower triangle is read, and the real part
+    /// alone of its diagonal. `l` (n x n, column-major) receives L, with zeros above the diagonal, which is
+    /// positive.
     ///
     /// # Errors
     /// `NonFinite` with the first such element of the triangle in column-major order; `NotPositiveDefinite`
@@ -87,11 +88,11 @@ unsafe fn cholesky<T: Field + ComplexField>(
     }
 }
 
-/// Right-looking elimination in the lower triangle, column by column. The error is the index of the pivot that
-/// is not positive.
+/// Right-looking elimination in the lower triangle, column by column. The error is the index of the pivot
+/// that is not positive.
 ///
-/// No overflow makes a wrong factor: |a_ij|^2 < a_ii a_jj bounds what a positive definite matrix needs, and an
-/// infinite element makes a later pivot of its row negative or NaN.
+/// No overflow makes a wrong factor: |a_ij|^2 < a_ii a_jj bounds what a positive definite matrix needs, and
+/// an infinite element makes a later pivot of its row negative or NaN.
 #[inline(always)]
 fn eliminate<T: Field>(l: &mut [T], n: usize) -> Result<(), usize> {
     for j in 0..n {

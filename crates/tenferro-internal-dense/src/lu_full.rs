@@ -1,8 +1,7 @@
 //! LU factorization with full pivoting, P A Q = L U.
 //!
-//! Each step needs the largest element of all that is left, so there is nothing to block: the search is part of
-//! the pass that updates the remainder, and the time is that of reading it once a step. For the same reason faer's
-//! is no faster, and its divisions by pivots near the smallest numbers overflow.
+//! Each step needs the largest element of all that is left, so there is nothing to block: the search is part
+//! of the pass that updates the remainder. Pivots whose reciprocal overflows are divided by.
 
 use num_complex::Complex;
 
@@ -11,16 +10,16 @@ use crate::{Field, Real, Strided};
 
 /// The factorization that reveals the rank.
 pub trait LuFull: Field {
-    /// P A Q = L U of an m x n matrix: `packed` (m x n, column-major) receives U on and above the diagonal and the
-    /// unit lower L below it; element (i, j) of P A Q is element (rows[i], columns[j]) of A.
+    /// P A Q = L U of an m x n matrix: `packed` (m x n, column-major) receives U on and above the diagonal
+    /// and the unit lower L below it; element (i, j) of P A Q is element (rows[i], columns[j]) of A.
     ///
-    /// Pivots are the largest elements by |re| + |im|: no element of L, and none of U relative to the diagonal of
-    /// its row, has a modulus above sqrt(2), or 1 for real matrices. From the first pivot that is exactly zero on,
-    /// U is zero, and the strict part of L, too. NaN and infinities propagate.
+    /// Pivots are the largest elements by |re| + |im|: no element of L, and none of U relative to the
+    /// diagonal of its row, has a modulus above sqrt(2), or 1 for real matrices. From the first pivot that is
+    /// exactly zero on, U is zero, and the strict part of L, too. NaN and infinities propagate.
     ///
     /// # Safety
-    /// A is readable; the outputs are writable (m and n elements in the permutations) and overlap neither A nor
-    /// each other; they need not be initialised. m, n <= i32::MAX.
+    /// A is readable; the outputs are writable (m and n elements in the permutations) and overlap neither A
+    /// nor each other; they need not be initialised. m, n <= i32::MAX.
     unsafe fn lu_full(
         shape: (usize, usize),
         a: Strided<*const Self>,

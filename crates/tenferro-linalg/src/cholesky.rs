@@ -1,7 +1,7 @@
 //! Cholesky factorization, `A = L L^H`.
 //!
-//! Derivative: `dL = L phi(L^-1 dH L^-H)` with `dH = (dA + dA^H) / 2` and phi the lower triangle with half the
-//! diagonal. The factor is that of the Hermitian part of A, as far as the derivative is concerned, and a
+//! Derivative: `dL = L phi(L^-1 dH L^-H)` with `dH = (dA + dA^H) / 2` and phi the lower triangle with half
+//! the diagonal. The factor is that of the Hermitian part of A, as far as the derivative is concerned, and a
 //! cotangent of A is Hermitian.
 
 use crate::{
@@ -18,8 +18,8 @@ use tenferro_core_ops::{
 use tenferro_cpu::CpuBackend;
 use tenferro_tensor::{Result, Tensor, dispatch_float};
 
-/// The lower triangular L, with positive diagonal, of `A = L L^H` for a Hermitian positive definite A. Of A, the
-/// lower triangle is read, and the real part alone of its diagonal.
+/// The lower triangular L, with positive diagonal, of `A = L L^H` for a Hermitian positive definite A. Of A,
+/// the lower triangle is read, and the real part alone of its diagonal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Cholesky;
 
@@ -63,9 +63,9 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
     Ok(smallvec![unsafe { l.finish() }])
 }
 
-/// The lower triangular L, with positive diagonal, of `A = L L^H` for a Hermitian positive definite A. Only the
-/// lower triangle of A is read, but the derivative is that of the factor of `(A + A^H) / 2`, and a cotangent of A
-/// is Hermitian. Axes from 2 on are batch axes.
+/// The lower triangular L, with positive diagonal, of `A = L L^H` for a Hermitian positive definite A. Only
+/// the lower triangle of A is read, but the derivative is that of the factor of `(A + A^H) / 2`, and a
+/// cotangent of A is Hermitian. Axes from 2 on are batch axes.
 ///
 /// # Errors
 /// A matrix that is not square, or not positive definite (the order of the first leading minor that is not
@@ -74,8 +74,8 @@ pub fn cholesky(a: &Var) -> Var {
     apply1(&Cholesky, &[&floating(a)])
 }
 
-/// The solution of `A X = B` from the factor of [`cholesky`], `A = L L^H`. What is above the diagonal of L is not
-/// read. Vectors, batch axes and dtypes are as for [`solve`](crate::ops::solve).
+/// The solution of `A X = B` from the factor of [`cholesky`], `A = L L^H`. What is above the diagonal of L is
+/// not read. Vectors, batch axes and dtypes are as for [`solve`](crate::ops::solve).
 ///
 /// # Errors
 /// A factor that is not square, or has a zero on its diagonal; a number of rows that does not fit.

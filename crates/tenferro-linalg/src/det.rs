@@ -1,7 +1,7 @@
 //! The determinant, with a derivative that needs no inverse.
 //!
-//! A determinant is a polynomial in the elements: its derivatives of any order are sums of minors, whatever the
-//! rank. With the factors of full pivoting, `P A Q = L D U` with unit triangles L and U, and
+//! A determinant is a polynomial in the elements: its derivatives of any order are sums of minors, whatever
+//! the rank. With the factors of full pivoting, `P A Q = L D U` with unit triangles L and U, and
 //! `F = L^-1 P E Q U^-1`,
 //!
 //! ```text
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! and the derivatives of the right-hand side at a diagonal matrix are short: that of order n has a term for
-//! every n different rows, every order of them, which says in which columns they meet, times the product of the
-//! rest of the diagonal.
+//! every n different rows, every order of them, which says in which columns they meet, times the product of
+//! the rest of the diagonal.
 
 use crate::{
     batch::{Element, Matrices, Results, count, expect_finite, expect_square, for_each, unlisted, work},
@@ -107,7 +107,8 @@ impl Primitive for DetDerivative {
         let terms = (1..x.len()).filter_map(|i| t[i].as_ref().map(|d| with_direction(x, i, d)));
         smallvec![along.into_iter().chain(terms).reduce(|a, b| a + b)]
     }
-    // The form (E_0, E_i) is symmetric and bilinear, so the adjoint is the conjugate of the map of a conjugate.
+    // The form (E_0, E_i) is symmetric and bilinear, so the adjoint is the conjugate of the map of a
+    // conjugate.
     fn transpose(&self, ct: &[Tangent], x: &[Arg]) -> Outs<Tangent> {
         let ct = ct[0].as_ref().expect("rules with one output are called with its cotangent").conj();
         let i = (1..x.len()).find(|&i| x[i].is_linear()).expect("only directions are linear");
@@ -143,8 +144,8 @@ fn derive<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Re
     let each = work([3, n, n, n]).saturating_mul(directions + 1).saturating_add(terms);
     for_each(cpu, count(&y[0].shape, 2, y), each, |b, par| {
         let of: SmallVec<[_; 4]> = read.iter().map(|m| m.at(b)).collect();
-        // SAFETY: matrices b of the operands are readable, all n x n, by the shape rule; array b of the output
-        // is new memory of n n elements.
+        // SAFETY: matrices b of the operands are readable, all n x n, by the shape rule; array b of the
+        // output is new memory of n n elements.
         unsafe {
             for &a in &of {
                 expect_finite((n, n), a)?;
@@ -238,9 +239,9 @@ unsafe fn gradient<T: Element>(
     }
 }
 
-/// The gradient at a diagonal matrix for directions `f`. Slot 0 stands for the direction that it is a gradient
-/// for, slot p for the direction p: in every term slot p has a row `r[p]` of its own, and the column `r[o[p]]`,
-/// for an order o of the slots.
+/// The gradient at a diagonal matrix for directions `f`. Slot 0 stands for the direction that it is a
+/// gradient for, slot p for the direction p: in every term slot p has a row `r[p]` of its own, and the column
+/// `r[o[p]]`, for an order o of the slots.
 fn at_diagonal<T: Element>(
     d: &[T],
     f: &[SmallVec<[T; 64]>],

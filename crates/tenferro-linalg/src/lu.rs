@@ -103,8 +103,8 @@ fn run<T: Element>(
     let perm = Results::<i64>::new(&y[1].shape, 1)?;
     for_each(cpu, count(a.shape(), 2, y), work([1, m, n, m.min(n)]), |b, par| {
         let mut p: SmallVec<[i32; 64]> = smallvec![0; m];
-        // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of m n and m
-        // elements.
+        // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of m n and
+        // m elements.
         unsafe {
             expect_finite((m, n), read.at(b))?;
             T::lu((m, n), read.at(b), packed.at(b), p.as_mut_ptr(), par);
@@ -147,8 +147,8 @@ pub fn lu(a: &Var) -> (Var, Var, Var) {
     (p, l, u)
 }
 
-/// `(packed, p)`: the factors of [`lu`] in one `m x n` matrix, U on and above its diagonal and L, whose diagonal
-/// is 1, below; and the permutation.
+/// `(packed, p)`: the factors of [`lu`] in one `m x n` matrix, U on and above its diagonal and L, whose
+/// diagonal is 1, below; and the permutation.
 ///
 /// # Errors
 /// As for [`lu`].
@@ -158,12 +158,13 @@ pub fn lu_factor(a: &Var) -> (Var, Var) {
     (next(), next())
 }
 
-/// The solution of `A X = B`, or of another form of the system, from the factors of [`lu_factor`] of a square A,
-/// in which it is differentiable. Vectors, batch axes and dtypes are as for [`solve`](crate::ops::solve).
+/// The solution of `A X = B`, or of another form of the system, from the factors of [`lu_factor`] of a square
+/// A, in which it is differentiable. Vectors, batch axes and dtypes are as for [`solve`](crate::ops::solve).
 ///
 /// # Errors
-/// Factors that are not square, or with a zero on the diagonal of U; a number of rows, or columns from the right,
-/// that does not fit; indices in `p` outside of an axis. That none is repeated is the caller's promise.
+/// Factors that are not square, or with a zero on the diagonal of U; a number of rows, or columns from the
+/// right, that does not fit; indices in `p` outside of an axis. That none is repeated is the caller's
+/// promise.
 pub fn lu_solve(packed: &Var, p: &Var, b: &Var, system: System) -> Var {
     paired("lu_solve", packed, b, system.is_right(), |packed, b| {
         let (l, u) = (Triangular::lower().unit_diagonal(), Triangular::upper());

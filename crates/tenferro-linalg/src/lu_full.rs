@@ -54,8 +54,8 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
     let (rows, columns) = (Results::<i64>::new(&y[1].shape, 1)?, Results::<i64>::new(&y[2].shape, 1)?);
     for_each(cpu, count(a.shape(), 2, y), work([1, m, n, m.min(n)]), |b, _| {
         let (mut p, mut q): (SmallVec<[i32; 64]>, SmallVec<[i32; 64]>) = (smallvec![0; m], smallvec![0; n]);
-        // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of m n, m and n
-        // elements.
+        // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of m n, m
+        // and n elements.
         unsafe {
             expect_finite((m, n), read.at(b))?;
             T::lu_full((m, n), read.at(b), packed.at(b), p.as_mut_ptr(), q.as_mut_ptr());
@@ -69,9 +69,10 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
     Ok(unsafe { smallvec![packed.finish(), rows.finish(), columns.finish()] })
 }
 
-/// `(p, q, L, U)` with `A[p, :][:, q] = L U`, for an `m x n` matrix with `k = min(m, n)`: p and q are i64 vectors
-/// of lengths m and n, L is `m x k`, lower triangular with diagonal 1, U is `k x n`, upper triangular, and its
-/// diagonal falls to zero, or to rounding errors, after the rank of A. Axes from 2 on are batch axes.
+/// `(p, q, L, U)` with `A[p, :][:, q] = L U`, for an `m x n` matrix with `k = min(m, n)`: p and q are i64
+/// vectors of lengths m and n, L is `m x k`, lower triangular with diagonal 1, U is `k x n`, upper
+/// triangular, and its diagonal falls to zero, or to rounding errors, after the rank of A. Axes from 2 on are
+/// batch axes.
 ///
 /// # Errors
 /// Fewer than two axes; an element that is NaN or infinite. A singular matrix has factors, but its derivative
@@ -82,12 +83,12 @@ pub fn lu_full(a: &Var) -> (Var, Var, Var, Var) {
     (y[1].clone(), y[2].clone(), l, u)
 }
 
-/// The solution of `A X = B` from the factors of [`lu_full`] of a square A. Vectors, batch axes and dtypes are as
-/// for [`solve`](crate::ops::solve).
+/// The solution of `A X = B` from the factors of [`lu_full`] of a square A. Vectors, batch axes and dtypes
+/// are as for [`solve`](crate::ops::solve).
 ///
 /// # Errors
-/// Factors that are not square, or a U with a zero on its diagonal; a number of rows that does not fit; indices
-/// outside of an axis. That none is repeated is the caller's promise.
+/// Factors that are not square, or a U with a zero on its diagonal; a number of rows that does not fit;
+/// indices outside of an axis. That none is repeated is the caller's promise.
 pub fn lu_full_solve(l: &Var, u: &Var, p: &Var, q: &Var, b: &Var) -> Var {
     paired("lu_full_solve", l, b, false, |l, b| {
         paired("lu_full_solve", u, b, false, |u, b| {

@@ -81,7 +81,8 @@ pub(crate) fn unpermuted(x: &Var, p: &Var) -> Var {
     }
 }
 
-/// Vectors along an axis of the matrices of `x`, repeated along the other one and over what batch axes they lack.
+/// Vectors along an axis of the matrices of `x`, repeated along the other one and over what batch axes they
+/// lack.
 fn over_matrix(p: &Var, x: &Var, axis: usize) -> Var {
     let axes: Axes = std::iter::once(axis).chain(2..p.rank() + 1).collect();
     p.broadcast_in_dim(&x.shape(), &axes)

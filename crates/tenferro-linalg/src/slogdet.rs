@@ -1,6 +1,7 @@
 //! Sign and logarithm of a determinant, `det A = sign exp(log)`.
 //!
-//! Derivative: with `s = tr(A^-1 dA)`, `dlog = Re s` and `dsign = i sign Im s`, which a real matrix has none of.
+//! Derivative: with `s = tr(A^-1 dA)`, `dlog = Re s` and `dsign = i sign Im s`, which a real matrix has none
+//! of.
 
 use crate::{
     batch::{Element, Matrices, Results, count, expect_finite, expect_square, for_each, unlisted, work},
@@ -70,9 +71,9 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
     Ok(unsafe { smallvec![sign.finish(), log.finish()] })
 }
 
-/// `(sign, log)` with `det A = sign exp(log)` for a square A: the sign is 1 or -1, a phase if A is complex, and
-/// the logarithm is real. For a singular matrix they are 0 and -infinity, and the derivative is an error. Axes
-/// from 2 on are batch axes.
+/// `(sign, log)` with `det A = sign exp(log)` for a square A: the sign is 1 or -1, a phase if A is complex,
+/// and the logarithm is real. For a singular matrix they are 0 and -infinity, and the derivative is an error.
+/// Axes from 2 on are batch axes.
 ///
 /// # Errors
 /// A matrix that is not square, or has an element that is NaN or infinite.

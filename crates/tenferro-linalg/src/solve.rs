@@ -140,8 +140,8 @@ pub fn solve(a: &Var, b: &Var) -> Var {
     solve_with(a, b, System::left())
 }
 
-/// As [`solve`], from either side and with the transpose or the adjoint of A in its place, which is not formed. A
-/// vector on the left of A is a row.
+/// As [`solve`], from either side and with the transpose or the adjoint of A in its place, which is not
+/// formed. A vector on the left of A is a row.
 pub fn solve_with(a: &Var, b: &Var, system: System) -> Var {
     paired(LuSolve::NAME, a, b, system.is_right(), |a, b| {
         let factors = apply_n(&LuFactor { hint: true }, &[&a.detach()], 2);

@@ -43,8 +43,8 @@ surfaces! {
     };
     /// The solution of the system with A from its packed factors and permutation.
     fn lu_solve(packed, p: I, b: T; system: System) -> [T] = ops::lu_solve(packed, p, b, system);
-    /// `(p, q, L, U)` with `A[p, :][:, q] = L U`: p and q i64 vectors, L `m x k` lower triangular with diagonal 1,
-    /// U `k x n` upper triangular, whose diagonal falls to zero after the rank of A.
+    /// `(p, q, L, U)` with `A[p, :][:, q] = L U`: p and q i64 vectors, L `m x k` lower triangular with
+    /// diagonal 1, U `k x n` upper triangular, whose diagonal falls to zero after the rank of A.
     fn lu_full(a) -> [I, I, T, T] = {
         let (p, q, l, u) = ops::lu_full(a);
         [p, q, l, u]
@@ -56,8 +56,8 @@ surfaces! {
     fn solve(a, b: T) -> [T] = ops::solve(a, b);
     /// As `solve`, with the unknown on either side, and the transpose or the adjoint of A in its place.
     fn solve_with(a, b: T; system: System) -> [T] = ops::solve_with(a, b, system);
-    /// The solution of `T X = B`, or of another form of the system, for a triangle T of a matrix, of which nothing
-    /// else is read.
+    /// The solution of `T X = B`, or of another form of the system, for a triangle T of a matrix, of which
+    /// nothing else is read.
     fn triangular_solve(t, b: T; form: Triangular) -> [T] = ops::triangular_solve(t, b, form);
     /// `A^-1`. A singular matrix is an error.
     fn inv(a) -> [T] = ops::inv(a);
@@ -69,9 +69,9 @@ surfaces! {
         let (sign, log) = ops::slogdet(a);
         [sign, log]
     };
-    /// The lower triangular L, with positive diagonal, of `A = L L^H`. Only the lower triangle of A is read, but
-    /// the derivative is that of the factor of `(A + A^H) / 2`. A matrix that is not positive definite is an
-    /// error.
+    /// The lower triangular L, with positive diagonal, of `A = L L^H`. Only the lower triangle of A is read,
+    /// but the derivative is that of the factor of `(A + A^H) / 2`. A matrix that is not positive definite is
+    /// an error.
     fn cholesky(a) -> [T] = ops::cholesky(a);
     /// The solution of `A X = B` from the factor `l` of `A = L L^H`.
     fn cholesky_solve(l, b: T) -> [T] = ops::cholesky_solve(l, b);

@@ -1,13 +1,14 @@
 //! How a system of equations is posed: which side the unknown is on, and whether the matrix is transposed.
 //!
-//! Every form is a system with A or its adjoint from the left, on views: what is transposed is never the matrix.
+//! Every form is a system with A or its adjoint from the left, on views: what is transposed is never the
+//! matrix.
 
 use crate::matrix::floating_of;
 use tenferro_core_ops::{Dim, Extent, Var, align_batch};
 use tenferro_tensor::{Error, Result};
 
-/// The form of a system with a matrix A, unknown X and right-hand side B: `op(A) X = B`, or `X op(A) = B` from
-/// the right, where `op(A)` is A, its transpose or its adjoint.
+/// The form of a system with a matrix A, unknown X and right-hand side B: `op(A) X = B`, or `X op(A) = B`
+/// from the right, where `op(A)` is A, its transpose or its adjoint.
 ///
 /// ```
 /// use tenferro_cpu::CpuBackend;
@@ -87,8 +88,8 @@ pub(crate) fn expect_rows(op: &'static str, a: &Var, b: &Var) -> Result<()> {
     Dim::equal(op, "rows of the right-hand side", &b.extent(0), &a.extent(0))
 }
 
-/// `f` of the matrices and the right-hand sides in one floating-point dtype and with one batch. If `b` has one
-/// axis, it is a column, or a row if `right`, and so is the result.
+/// `f` of the matrices and the right-hand sides in one floating-point dtype and with one batch. If `b` has
+/// one axis, it is a column, or a row if `right`, and so is the result.
 pub(crate) fn paired(
     op: &'static str,
     a: &Var,

@@ -172,13 +172,13 @@ pub(crate) fn triangle_solve(t: &Var, b: &Var, form: Triangular) -> Var {
     system.solve(b, |adjoint, b| apply1(&TriangularSolve { lower, unit_diagonal, adjoint }, &[t, b]))
 }
 
-/// The solution of `T X = B`, or of the form that the last argument says, for a triangle T of a square matrix,
-/// of which nothing else is read. Vectors, batch axes and dtypes are as for [`solve_with`](crate::ops::solve_with).
-/// NaN and infinities propagate.
+/// The solution of `T X = B`, or of the form that the last argument says, for a triangle T of a square
+/// matrix, of which nothing else is read. Vectors, batch axes and dtypes are as for
+/// [`solve_with`](crate::ops::solve_with). NaN and infinities propagate.
 ///
 /// # Errors
-/// A matrix that is not square, or has a zero on its diagonal; a number of rows, or columns from the right, that
-/// does not fit.
+/// A matrix that is not square, or has a zero on its diagonal; a number of rows, or columns from the right,
+/// that does not fit.
 pub fn triangular_solve(t: &Var, b: &Var, form: Triangular) -> Var {
     paired(TriangularSolve::NAME, t, b, form.system.is_right(), |t, b| triangle_solve(t, b, form))
 }

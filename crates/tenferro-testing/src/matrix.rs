@@ -125,8 +125,8 @@ impl Matrix {
         (u, s, Matrix::from_fn(n, n, |i, j| v.at(i, order[j])))
     }
 
-    /// `(p, L, U)` with `A[p, :] = L U`, L with diagonal 1, by elimination below the largest pivots, by |re| +
-    /// |im| as in LAPACK.
+    /// `(p, L, U)` with `A[p, :] = L U`, L with diagonal 1, by elimination below the largest pivots, by |re|
+    /// + |im| as in LAPACK.
     pub(crate) fn lu(&self) -> (Vec<usize>, Matrix, Matrix) {
         let (m, n) = (self.rows, self.columns);
         let (mut a, mut p) = (self.clone(), (0..m).collect::<Vec<_>>());
@@ -160,7 +160,8 @@ impl Matrix {
         (p, l, Matrix::from_fn(k, n, |i, j| if i <= j { a.at(i, j) } else { ZERO }))
     }
 
-    /// `(p, q, L, U)` with `A[p, :][:, q] = L U`, by elimination with the largest of all elements that are left.
+    /// `(p, q, L, U)` with `A[p, :][:, q] = L U`, by elimination with the largest of all elements that are
+    /// left.
     pub(crate) fn lu_full(&self) -> (Vec<usize>, Vec<usize>, Matrix, Matrix) {
         let k = self.rows.min(self.columns);
         let (mut a, mut l) = (self.clone(), Matrix::diagonal(self.rows, k, &[]));
