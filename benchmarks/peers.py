@@ -39,12 +39,16 @@ EINSUM = {
     "einsum_outer_1000": ("i,j->ij", [(1000,), (1000,)]),
     "einsum_ellipsis": ("...ij,...jk->...ik", [(4, 2, 2), (2, 2)]),
 }
+CHOLESKY = [2, 8, 32, 128, 256]
+INVERSE = [2, 8, 32]
 CASES = (
     ["add_1", "matmul_2x2", "transpose_view_2x2", "solve_2x2_grad", "svd_2x2_grad"]
     + list(EINSUM)
     + [f"gemm_{n}" for n in GEMM]
     + ["exp_4M", "tanh_4M", "sum_4M", "transpose_copy_2048"]
     + [f"{family}_{n}" for family in ("svd", "solve") for n in FACTOR]
+    + [f"cholesky_{n}" for n in CHOLESKY]
+    + [f"inv_{n}" for n in INVERSE]
 )
 
 
@@ -60,7 +64,8 @@ def shapes(case):
     n = int(size.split("x")[0])
     if case == f"solve_{n}":
         return [(n, n), (n, 1)]
-    return [(n, n)] * (1 if family.startswith("transpose") or case == f"svd_{n}" else 2)
+    unary = family.startswith("transpose") or family in ("cholesky", "inv") or case == f"svd_{n}"
+    return [(n, n)] * (1 if unary else 2)
 
 
 def data(case, folder):
@@ -70,7 +75,10 @@ def data(case, folder):
     if folder:
         return [numpy.fromfile(f"{folder}/{case}.{k}").reshape(s) for k, s in enumerate(shapes(case))]
     rng = numpy.random.default_rng(7)
-    return [rng.standard_normal(shape) for shape in shapes(case)]
+    operands = [rng.standard_normal(shape) for shape in shapes(case)]
+    if case.startswith("cholesky"):
+        return [a @ a.T + len(a) * numpy.eye(len(a)) for a in operands]
+    return operands
 
 
 def projection(result):
@@ -97,6 +105,8 @@ class Numpy:
             "transpose_view": np.transpose,
             "solve": np.linalg.solve,
             "svd": lambda a: np.linalg.svd(a)[1],
+            "cholesky": np.linalg.cholesky,
+            "inv": np.linalg.inv,
             "exp": np.exp,
             "tanh": np.tanh,
             "sum": np.sum,
@@ -130,6 +140,8 @@ class Torch:
             "transpose_view": torch.t,
             "solve": torch.linalg.solve,
             "svd": lambda a: torch.linalg.svd(a)[1],
+            "cholesky": torch.linalg.cholesky,
+            "inv": torch.linalg.inv,
             "exp": torch.exp,
             "tanh": torch.tanh,
             "sum": torch.sum,
@@ -171,6 +183,8 @@ class Jax:
             "gemm": jnp.matmul,
             "solve": jnp.linalg.solve,
             "svd": lambda a: jnp.linalg.svd(a)[1],
+            "cholesky": jnp.linalg.cholesky,
+            "inv": jnp.linalg.inv,
             "exp": jnp.exp,
             "tanh": jnp.tanh,
             "sum": jnp.sum,

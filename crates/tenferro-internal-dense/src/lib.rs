@@ -26,11 +26,15 @@
 //! ```
 
 #[cfg(feature = "faer")]
+mod cholesky;
+#[cfg(feature = "faer")]
 mod field;
 #[cfg(feature = "faer")]
 mod gemm;
 #[cfg(feature = "faer")]
 mod lu;
+#[cfg(feature = "faer")]
+mod lu_full;
 #[cfg(feature = "faer")]
 mod provider;
 #[cfg(feature = "faer")]
@@ -52,7 +56,9 @@ pub use strided::{Factor, Strided, Target};
 #[cfg(feature = "faer")]
 pub use {
     ::faer::Par,
+    cholesky::Cholesky,
     field::{Field, Real},
+    lu_full::LuFull,
     routines::{Dense, DenseError},
     svd::Vectors,
     triangular::Triangle,

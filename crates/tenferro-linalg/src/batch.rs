@@ -229,6 +229,12 @@ impl Failure {
                 format_args!("element [{row}, {col}]{of} is not finite"),
                 "finite elements",
             ),
+            DenseError::NotPositiveDefinite { order } => Error::numeric(
+                op,
+                "matrix",
+                format_args!("the leading minor of order {order}{of} is not positive"),
+                "a positive definite matrix",
+            ),
         }
     }
 }
