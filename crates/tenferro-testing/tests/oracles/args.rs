@@ -46,6 +46,7 @@ impl Arg {
         match self {
             Arg::Number(x) => Some(*x),
             Arg::Flag(b) => Some(*b as i64 as f64),
+            Arg::Constant(a) if a.rank() == 0 => Some(a.data[0].re()),
             _ => None,
         }
     }

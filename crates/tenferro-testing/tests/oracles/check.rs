@@ -19,34 +19,36 @@ pub(crate) enum Outcome {
 
 /// How near exact references must be, in units of their largest element: they and the results are rounded alike,
 /// so what is left is a condition number.
-fn rounding(dtype: DType) -> f64 {
-    match dtype {
-        DType::F32 | DType::C32 => 1e-4,
-        _ => 1e-10,
-    }
+fn rounding(single: bool) -> f64 {
+    if single { 1e-4 } else { 1e-10 }
 }
 
-fn epsilon(dtype: DType) -> f64 {
-    match dtype {
-        DType::F32 | DType::C32 => f32::EPSILON as f64,
-        _ => f64::EPSILON,
-    }
+fn epsilon(single: bool) -> f64 {
+    if single { f32::EPSILON as f64 } else { f64::EPSILON }
+}
+
+/// Whether an array is in single precision.
+fn single(a: &Array) -> bool {
+    matches!(a.dtype, DType::F32 | DType::C32)
 }
 
 /// Compares results with a reference, whose tolerance counts unless it is below the rounding of the reference
-/// itself: a few units in the last place of its largest element.
-fn compare(got: &[Array], want: &Expected, seeds: &[Array]) -> Result<(), String> {
+/// itself: a few units in the last place of its largest element. With `low`, an input is in single precision, and
+/// the reference is rounded to it on its way.
+fn compare(got: &[Array], want: &Expected, seeds: &[Array], low: bool) -> Result<(), String> {
     if got.len() != want.arrays.len() {
         return Err(format!("{} results, expected {}", got.len(), want.arrays.len()));
     }
     let seed = seeds.iter().map(Array::norm).fold(0.0, f64::max);
     for (i, (got, want_i)) in got.iter().zip(&want.arrays).enumerate() {
         let norm = want_i.norm();
-        let floor = 16.0 * epsilon(want_i.dtype) * norm;
+        let low = low || single(want_i);
+        let floor = 16.0 * epsilon(low) * norm;
         let named = |what: &str, e: String| format!("result {i}, {what}: {e}");
-        got.close(want_i, want.rtol, want.atol.max(floor)).map_err(|e| named("tolerance of the record", e))?;
+        got.close(want_i, want.rtol, want.atol.max(floor))
+            .map_err(|e| named("tolerance of the record", e))?;
         if want.exact {
-            let atol = rounding(want_i.dtype) * norm.max(seed);
+            let atol = rounding(low) * norm.max(seed);
             got.close(want_i, 0.0, atol).map_err(|e| named("rounding", e))?;
         }
     }
@@ -55,12 +57,12 @@ fn compare(got: &[Array], want: &Expected, seeds: &[Array]) -> Result<(), String
 
 type Ran = tenferro_tensor::Result<Vec<Array>>;
 
-fn all(what: &str, results: [Ran; 2], wants: &[Expected], seeds: &[Array]) -> Result<(), String> {
+fn all(what: &str, results: [Ran; 2], wants: &[Expected], seeds: &[Array], low: bool) -> Result<(), String> {
     for (way, got) in ["traced", "eager"].into_iter().zip(results) {
         let got = got.map_err(|e| format!("{what}, {way}: {e}"))?;
         for want in wants {
             let source = if want.exact { "exact" } else { "finite differences" };
-            compare(&got, want, seeds).map_err(|e| format!("{what}, {way}, {source}: {e}"))?;
+            compare(&got, want, seeds, low).map_err(|e| format!("{what}, {way}, {source}: {e}"))?;
         }
     }
     Ok(())
@@ -68,26 +70,27 @@ fn all(what: &str, results: [Ran; 2], wants: &[Expected], seeds: &[Array]) -> Re
 
 fn probe(call: &Calls, x: &[Array], p: &Probe) -> Result<(), String> {
     let (ct, t) = (&p.cotangents, &p.directions);
+    let low = x.iter().any(single);
     let values = [run::compiled(call, x), run::eager(call, x)];
     let y = run::direct(call, x).map_err(|e| format!("value: {e}"))?;
     // Every way gives the same value; where the record has none, its dtypes and extents are those of the cotangents.
     let same = Expected { arrays: y.clone(), rtol: 1.0, atol: 1.0, exact: true };
-    all("value", values, &[same], &[])?;
+    all("value", values, &[same], &[], low)?;
     for want in &p.value {
-        compare(&y, want, &[]).map_err(|e| format!("value: {e}"))?;
+        compare(&y, want, &[], low).map_err(|e| format!("value: {e}"))?;
     }
     let kind = |list: &[Array]| list.iter().map(|a| (a.dtype, a.shape.clone())).collect::<Vec<_>>();
     if kind(&y) != kind(ct) {
         return Err(format!("value: got {:?}, expected {:?}", kind(&y), kind(ct)));
     }
     if !p.jvp.is_empty() {
-        all("jvp", [run::jvp(call, x, t), run::eager_jvp(call, x, t)], &p.jvp, t)?;
+        all("jvp", [run::jvp(call, x, t), run::eager_jvp(call, x, t)], &p.jvp, t, low)?;
     }
     if !p.vjp.is_empty() {
-        all("vjp", [run::vjp(call, x, ct), run::eager_vjp(call, x, ct)], &p.vjp, ct)?;
+        all("vjp", [run::vjp(call, x, ct), run::eager_vjp(call, x, ct)], &p.vjp, ct, low)?;
     }
     if !p.hvp.is_empty() {
-        all("hvp", [run::hvp(call, x, ct, t), run::eager_hvp(call, x, ct, t)], &p.hvp, ct)?;
+        all("hvp", [run::hvp(call, x, ct, t), run::eager_hvp(call, x, ct, t)], &p.hvp, ct, low)?;
     }
     Ok(())
 }
@@ -96,9 +99,7 @@ fn probe(call: &Calls, x: &[Array], p: &Probe) -> Result<(), String> {
 pub(crate) fn call(record: &Arc<Record>, adapter: Adapter) -> Calls {
     let record = record.clone();
     Arc::new(move |x| {
-        let failed = |reason: String| {
-            vec![Var::Failed(Error::invalid_argument("replay", "record", reason))]
-        };
+        let failed = |reason: String| vec![Var::Failed(Error::invalid_argument("replay", "record", reason))];
         adapter(&Args { record: &record, x }).unwrap_or_else(failed)
     })
 }

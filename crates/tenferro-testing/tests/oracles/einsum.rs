@@ -9,7 +9,6 @@ use crate::{
 };
 use serde_json::Value;
 use std::{path::Path, sync::Arc};
-use tenferro_einsum::Einsum;
 use tenferro_testing::{Array, run};
 
 pub(crate) fn steps(folder: &Path) -> Result<Vec<Step>, String> {
@@ -22,13 +21,12 @@ pub(crate) fn steps(folder: &Path) -> Result<Vec<Step>, String> {
     Ok(lines(&folder.join("einsum_cases.jsonl.gz"))?.into_iter().map(step).collect())
 }
 
-const EINSUM: Adapter = |a: &Args| -> Outputs {
-    let op = Einsum::parse(a.text(a.x.len(), "").ok_or("no notation")?).map_err(|e| e.to_string())?;
-    Ok(vec![tenferro_einsum::einsum(&op, &a.x.iter().collect::<Vec<_>>())])
-};
+const EINSUM: Adapter =
+    |a: &Args| -> Outputs { crate::products::einsum(a.text(a.x.len(), "").ok_or("no notation")?, a.x) };
 
 fn case(v: &Value) -> Result<(), String> {
-    let list = |name: &str| v[name].as_array().into_iter().flatten().map(array).collect::<Result<Vec<_>, _>>();
+    let list =
+        |name: &str| v[name].as_array().into_iter().flatten().map(array).collect::<Result<Vec<_>, _>>();
     let record = Record::einsum(list("inputs")?, v["expr"].as_str().unwrap_or_default());
     let (x, t) = (record.inputs.clone(), list("tangents")?);
     let ct = [array(&v["cotangent"])?];

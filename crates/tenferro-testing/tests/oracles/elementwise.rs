@@ -3,6 +3,7 @@
 use crate::args::{Arg, Args, Families, Outputs};
 use std::f64::consts::{LN_2, LN_10, PI};
 use tenferro_core_ops::Var;
+use tenferro_linalg::ops::stop_gradient;
 use tenferro_tensor::{C64, DType};
 
 pub(crate) const FAMILIES: Families = &[
@@ -68,9 +69,7 @@ pub(crate) const FAMILIES: Families = &[
         let l = a.number(1, "lambd", 0.5);
         a.unary(|x| x.abs().greater(&x.like(l)).select(x, &x.like(0.0)))
     }),
-    ("nn_functional_hardsigmoid", |a| {
-        a.unary(|x| (x + 3.0).clamp(&x.like(0.0), &x.like(6.0)) / 6.0)
-    }),
+    ("nn_functional_hardsigmoid", |a| a.unary(|x| (x + 3.0).clamp(&x.like(0.0), &x.like(6.0)) / 6.0)),
     ("nn_functional_hardtanh", |a| {
         let (low, high) = (a.number(1, "min_val", -1.0), a.number(2, "max_val", 1.0));
         a.unary(|x| x.clamp(&x.like(low), &x.like(high)))
@@ -203,7 +202,8 @@ fn double(x: &Var) -> Var {
 
 pub(crate) fn logaddexp(x: &Var, y: &Var) -> Var {
     if x.dtype().is_complex() {
-        return (x.exp() + y.exp()).log();
+        let top = stop_gradient(&x.real().maximum(&y.real())).complex();
+        return ((x - &top).exp() + (y - &top).exp()).log() + top;
     }
     x.maximum(y) + (-(x - y).abs()).exp().log1p()
 }

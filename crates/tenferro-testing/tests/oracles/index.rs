@@ -6,7 +6,7 @@ use crate::{
 };
 use tenferro_core_ops::{Dim, Var, apply1, broadcast_shape, broadcast_to, ops};
 use tenferro_tensor::DType;
-use tenferro_testing::Array;
+use tenferro_testing::{Array, Elem};
 
 pub(crate) const FAMILIES: Families = &[
     ("gather", |a| gathered(a, 1, 2)),
@@ -49,8 +49,7 @@ pub(crate) const FAMILIES: Families = &[
     ("masked_select", |a| {
         let (x, mask) = (a.var(0)?, a.host(1)?);
         let shape = broadcast_shape("masked_select", &[&x.shape(), &lits(&mask.shape)]);
-        let shape: Vec<usize> =
-            shape.map_err(|e| e.to_string())?.iter().filter_map(Dim::as_lit).collect();
+        let shape: Vec<usize> = shape.map_err(|e| e.to_string())?.iter().filter_map(Dim::as_lit).collect();
         let total = shape.iter().product();
         let flat = row_major(&broadcast_to(&x, &lits(&shape)), &[total]);
         // Row-major positions of the mask: its reversed axes in column-major order.
@@ -73,16 +72,15 @@ pub(crate) const FAMILIES: Families = &[
         Ok(vec![as_rank(&(x + added), a.x[0].rank())])
     }),
     ("take", |a| {
-        let (x, index) = (a.var(0)?, a.host(1)?);
+        let x = a.var(0)?;
         let n = extents(&x).iter().product::<usize>();
-        let index = index.map(DType::I64, |e| {
-            tenferro_testing::Elem::Int(if e.int() < 0 { e.int() + n as i64 } else { e.int() })
-        });
+        let index = from_the_start(a.host(1)?, n);
         Ok(vec![row_major(&x, &[n]).take_axis(&present(&index), 0)])
     }),
     ("take_along_dim", |a| {
-        let (x, index) = (a.var(0)?, a.var(1)?);
+        let x = a.var(0)?;
         let dim = axis(a.int(2, "dim", 0), x.rank());
+        let index = present(&from_the_start(a.host(1)?, extents(&x)[dim]));
         // Both are broadcast along the other axes.
         let (mut own, mut places) = (extents(&x), extents(&index));
         for i in (0..own.len()).filter(|&i| i != dim) {
@@ -98,6 +96,11 @@ fn as_rank(x: &Var, rank: usize) -> Var {
     x.squeeze(&(0..x.rank() - rank).collect::<Vec<_>>())
 }
 
+/// Positions of which PyTorch counts those below 0 from the end.
+fn from_the_start(index: &Array, extent: usize) -> Array {
+    index.map(DType::I64, |e| Elem::Int(if e.int() < 0 { e.int() + extent as i64 } else { e.int() }))
+}
+
 /// Where a mask is true, or the positions themselves.
 fn positions(index: &Array) -> Result<Array, String> {
     if index.rank() != 1 {
@@ -106,7 +109,8 @@ fn positions(index: &Array) -> Result<Array, String> {
     if index.dtype != DType::Bool {
         return Ok(index.cast(DType::I64));
     }
-    let at: Vec<i64> = (0..index.data.len()).filter(|&i| index.data[i].int() != 0).map(|i| i as i64).collect();
+    let at: Vec<i64> =
+        (0..index.data.len()).filter(|&i| index.data[i].int() != 0).map(|i| i as i64).collect();
     Ok(Array::ints(DType::I64, &[at.len()], &at))
 }
 

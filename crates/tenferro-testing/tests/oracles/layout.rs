@@ -23,11 +23,13 @@ pub(crate) const FAMILIES: Families = &[
         Ok(vec![build::concatenate(&x, axis(a.int(1, "dim", 0), rank))])
     }),
     ("constant_pad_nd nn.functional.pad/constant", |a| {
-        let value = a.record.args.last().and_then(Arg::number).unwrap_or(0.0);
+        let value = match a.record.args.last() {
+            Some(v @ (Arg::Number(_) | Arg::Complex(_))) => a.value(v)?,
+            _ => Var::scalar(a.x[0].dtype(), 0.0.into()),
+        };
         pad(a, |x, dim, low, high| {
             let (mut lows, mut highs) = (vec![0; x.rank()], vec![0; x.rank()]);
             (lows[dim], highs[dim]) = (low, high);
-            let value = Var::scalar(x.dtype(), value.into());
             x.pad(&value, &lits(&lows), &lits(&highs), &vec![0; x.rank()])
         })
     }),
@@ -65,8 +67,7 @@ pub(crate) const FAMILIES: Families = &[
         let offset = a.int(1, "offset", 0);
         let x = a.var(0)?;
         let rank = x.rank() + 1;
-        let (to1, to2) =
-            (axis(a.int(2, "dim1", -2), rank), axis(a.int(3, "dim2", -1), rank));
+        let (to1, to2) = (axis(a.int(2, "dim1", -2), rank), axis(a.int(3, "dim2", -1), rank));
         Ok(vec![moved(&embedded(&x, offset), &[rank - 2, rank - 1], &[to1, to2])])
     }),
     ("diagonal diagonal_copy", |a| {
@@ -349,7 +350,13 @@ fn placed_diagonal(d: &Var, shape: &[usize], offset: i64, dim1: usize, dim2: usi
     let full = d.embed_diag(dim1, dim2);
     let n = extents(d)[d.rank() - 1];
     let by = offset.unsigned_abs() as usize;
-    let grown = padded(&full, dim1, dim2, offset, [shape[dim1].saturating_sub(n + by), shape[dim2].saturating_sub(n + by)]);
+    let grown = padded(
+        &full,
+        dim1,
+        dim2,
+        offset,
+        [shape[dim1].saturating_sub(n + by), shape[dim2].saturating_sub(n + by)],
+    );
     let zeros = vec![0; shape.len()];
     grown.slice(&zeros, shape, &vec![1; shape.len()])
 }

@@ -93,8 +93,8 @@ fn trials(folder: &Path, table: &Arc<Table>) -> Result<Vec<Trial>, String> {
     let fft = json::lines(&folder.join("fft_cases.jsonl.gz"))?;
     let skip = |_| -> Step { Box::new(|| Outcome::Skipped("no FFT yet".into())) };
     trials.push(trial(table, "fft_cases", "fft".into(), fft.into_iter().map(skip).collect()));
-    for (id, step) in bugs::steps(folder)? {
-        trials.push(trial(table, "bug_reports", id, vec![step]));
+    for (id, steps) in bugs::steps(folder)? {
+        trials.push(trial(table, "bug_reports", id, steps));
     }
     Ok(trials)
 }

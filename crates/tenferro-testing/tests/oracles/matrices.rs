@@ -59,7 +59,8 @@ fn singular_values(v: &Value) -> Checked {
     let got = run(|| vec![ops::svdvals(&present(&a)), ops::svd(&present(&a)).1])?;
     let bound = 10.0 * *a.shape.iter().max().unwrap_or(&1) as f64 * f64::EPSILON * want[0];
     for (way, s) in ["svdvals", "svd"].into_iter().zip(&got) {
-        s.close(&Array::reals(s.dtype, &[want.len()], &want), 0.0, bound).map_err(|e| format!("{way}: {e}"))?;
+        s.close(&Array::reals(s.dtype, &[want.len()], &want), 0.0, bound)
+            .map_err(|e| format!("{way}: {e}"))?;
     }
     Ok(None)
 }

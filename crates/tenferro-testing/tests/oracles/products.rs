@@ -29,9 +29,7 @@ pub(crate) const FAMILIES: Families = &[
     ("dot", |a| a.binary(|x, y| x.tensordot(y, 1))),
     ("einsum", |a| {
         let text = a.text(1, "equation").ok_or("no notation")?;
-        let op = Einsum::parse(text).map_err(|e| e.to_string())?;
-        let x = a.vars(0)?;
-        Ok(vec![tenferro_einsum::einsum(&op, &x.iter().collect::<Vec<_>>())])
+        einsum(text, &a.vars(0)?)
     }),
     ("inner", |a| {
         a.binary(|x, y| match (x.rank(), y.rank()) {
@@ -64,6 +62,22 @@ pub(crate) const FAMILIES: Families = &[
     ("vdot", |a| a.binary(|x, y| x.conj().tensordot(y, 1))),
     ("vecdot", vecdot),
 ];
+
+/// The einsum of a text that may leave its output out: then it is every label that occurs once, sorted.
+pub(crate) fn einsum(text: &str, x: &[Var]) -> Outputs {
+    let mut text = text.to_string();
+    if !text.contains("->") {
+        let mut once: Vec<char> = text.chars().filter(|c| c.is_alphabetic()).collect();
+        once.retain(|&c| text.matches(c).count() == 1);
+        once.sort_unstable();
+        text.extend("->".chars().chain(once));
+    }
+    match Einsum::parse(&text) {
+        Ok(op) => Ok(vec![tenferro_einsum::einsum(&op, &x.iter().collect::<Vec<_>>())]),
+        Err(_) if text.contains("...") => Err("the notation has no ellipsis".into()),
+        Err(e) => Ok(vec![Var::Failed(e)]),
+    }
+}
 
 /// PyTorch's matrix product: of vectors, matrices, and batches of matrices whose batch axes come first.
 pub(crate) fn product(x: &Var, y: &Var) -> Var {

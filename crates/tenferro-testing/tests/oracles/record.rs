@@ -111,9 +111,7 @@ fn arg(v: &Value, inputs: &mut Vec<Array>, limit: usize) -> Parsed<Arg> {
         Value::Number(_) => Arg::Number(number(v).unwrap_or(f64::NAN)),
         Value::String(s) if number(v).is_some() => Arg::Number(s.parse().unwrap_or(f64::NAN)),
         Value::String(s) => Arg::Text(s.clone()),
-        Value::Array(list) => {
-            Arg::List(list.iter().map(|v| arg(v, inputs, limit)).collect::<Parsed<_>>()?)
-        }
+        Value::Array(list) => Arg::List(list.iter().map(|v| arg(v, inputs, limit)).collect::<Parsed<_>>()?),
         Value::Object(o) => {
             let tensor = o.get("tensor").unwrap_or(v);
             if is_tensor(tensor) {

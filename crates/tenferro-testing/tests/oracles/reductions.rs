@@ -5,6 +5,7 @@ use crate::{
     elementwise::logaddexp,
 };
 use tenferro_core_ops::{Var, build};
+use tenferro_linalg::ops::{stop_gradient, svdvals};
 use tenferro_tensor::DType;
 
 pub(crate) const FAMILIES: Families = &[
@@ -34,7 +35,11 @@ pub(crate) const FAMILIES: Families = &[
             (Arg::Null, Arg::Null) => None,
             (f, Arg::Null) => Some((a.value(f)?.cast(DType::F64), None)),
             (Arg::Null, w) => Some((a.value(w)?, Some(a.value(w)?))),
-            (f, w) => Some((a.value(f)? * a.value(w)?, Some(a.value(w)?))),
+            (f, w) => {
+                // PyTorch rounds the product to the dtype of the weights.
+                let w = a.value(w)?;
+                Some((a.value(f)?.cast(w.dtype()) * &w, Some(w)))
+            }
         };
         let correction = a.number(1, "correction", 1.0);
         a.unary(|x| covariance(x, weights.as_ref(), correction))
@@ -52,7 +57,7 @@ pub(crate) const FAMILIES: Families = &[
     ("logsumexp", |a| {
         let x = a.var(0)?;
         if x.rank() == 0 {
-            return Ok(vec![x.exp().log()]);
+            return Ok(vec![logsumexp(&x, &[], true)]);
         }
         let axes: Vec<usize> = a.ints(1, "dim")?.into_iter().map(|d| axis(d, x.rank())).collect();
         Ok(vec![logsumexp(&x, &axes, a.flag(2, "keepdim", false))])
@@ -117,9 +122,7 @@ pub(crate) const FAMILIES: Families = &[
             x * scale
         })
     }),
-    ("softmax softmax/with_dtype", |a| {
-        softmax(a, |x, dim| (x - logsumexp(x, &[dim], true)).exp())
-    }),
+    ("softmax softmax/with_dtype", |a| softmax(a, |x, dim| (x - logsumexp(x, &[dim], true)).exp())),
     ("std std_unbiased", |a| variance(a, |v| v.sqrt())),
     ("sum", |a| reduced(a, Var::reduce_sum, Var::reduce_sum_keepdims)),
     ("trace", |a| a.unary(|x| x.extract_diag(0, 1).reduce_sum(None))),
@@ -194,11 +197,16 @@ fn norm(x: &Var, p: f64, axes: Option<&[usize]>, keep: bool) -> Var {
     if p == 1.0 {
         return sum(&size, axes, keep);
     }
-    if p == 2.0 {
-        return sum(&(x * x.conj()).real(), axes, keep).sqrt();
-    }
     let power = |v: &Var, e: f64| v.pow(&Var::scalar(v.dtype(), e.into()));
-    power(&sum(&power(&size, p), axes, keep), 1.0 / p)
+    let total = match p {
+        2.0 => sum(&(x * x.conj()).real(), axes, keep),
+        _ => sum(&power(&size, p), axes, keep),
+    };
+    // At 0, where there is no derivative, PyTorch's is 0.
+    let zero = total.equal(&total.like(0.0));
+    let safe = zero.select(&total.like(1.0), &total);
+    let root = if p == 2.0 { safe.sqrt() } else { power(&safe, 1.0 / p) };
+    zero.select(&total, &root)
 }
 
 fn matrix_norm(x: &Var, order: &Arg, axes: &[usize], keep: bool) -> Outputs {
@@ -218,7 +226,7 @@ fn matrix_norm(x: &Var, order: &Arg, axes: &[usize], keep: bool) -> Outputs {
     let singular = || {
         let others = (0..x.rank()).filter(|i| !axes.contains(i));
         let perm: Vec<usize> = [row, column].into_iter().chain(others).collect();
-        tenferro_linalg::ops::svdvals(&x.transpose(&perm))
+        svdvals(&x.transpose(&perm))
     };
     let number = order.number();
     Ok(vec![match (order, number) {
@@ -235,10 +243,10 @@ fn matrix_norm(x: &Var, order: &Arg, axes: &[usize], keep: bool) -> Outputs {
 }
 
 fn logsumexp(x: &Var, axes: &[usize], keep: bool) -> Var {
-    if extents(x).contains(&0) || x.dtype().is_complex() {
+    if extents(x).contains(&0) {
         return sum(&x.exp(), Some(axes), keep).log();
     }
-    let top = tenferro_linalg::ops::stop_gradient(&x.reduce_max_keepdims(Some(axes)));
+    let top = stop_gradient(&x.real().reduce_max_keepdims(Some(axes))).cast(x.dtype());
     let total = (x - &top).exp().reduce_sum_keepdims(Some(axes)).log() + &top;
     if keep { total } else { total.squeeze(axes) }
 }
@@ -280,7 +288,11 @@ fn variance(a: &Args, f: impl Fn(Var) -> Var) -> Outputs {
 
 /// The covariance matrix of the rows, with weights of the columns and which of these are no counts.
 fn covariance(x: &Var, weights: Option<&(Var, Option<Var>)>, correction: f64) -> Var {
-    let x = if x.rank() < 2 { x.reshape(&crate::args::lits(&[1, extents(x).iter().product()])) } else { x.clone() };
+    let x = if x.rank() < 2 {
+        x.reshape(&crate::args::lits(&[1, extents(x).iter().product()]))
+    } else {
+        x.clone()
+    };
     let n = extents(&x)[1] as f64;
     let (mean, scaled, degrees) = match weights {
         None => (x.reduce_mean_keepdims(Some(&[1])), None, x.real().like(n - correction).reduce_max(None)),

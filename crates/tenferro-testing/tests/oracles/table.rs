@@ -72,13 +72,8 @@ impl Table {
             let reasons = r.reasons();
             let why = if reasons.is_empty() { String::new() } else { format!("  ({reasons})") };
             let (source, family) = (r.source, &r.family);
-            let _ = writeln!(
-                out,
-                "{:>8} {:>8} {:>8}  {source}::{family}{why}",
-                r.replayed,
-                r.skips(),
-                r.failed
-            );
+            let _ =
+                writeln!(out, "{:>8} {:>8} {:>8}  {source}::{family}{why}", r.replayed, r.skips(), r.failed);
         }
         out
     }
