@@ -3,7 +3,6 @@
 use crate::args::{Arg, Args, Families, Outputs};
 use std::f64::consts::{LN_2, LN_10, PI};
 use tenferro_core_ops::Var;
-use tenferro_linalg::ops::stop_gradient;
 use tenferro_tensor::{C64, DType};
 
 pub(crate) const FAMILIES: Families = &[
@@ -202,8 +201,10 @@ fn double(x: &Var) -> Var {
 
 pub(crate) fn logaddexp(x: &Var, y: &Var) -> Var {
     if x.dtype().is_complex() {
-        let top = stop_gradient(&x.real().maximum(&y.real())).complex();
-        return ((x - &top).exp() + (y - &top).exp()).log() + top;
+        // Of the logarithms, which differ by multiples of 2 pi i, PyTorch's is the one near the larger operand.
+        let first = x.real().greater_equal(&y.real());
+        let (large, small) = (first.select(x, y), first.select(y, x));
+        return (small - &large).exp().log1p() + large;
     }
     x.maximum(y) + (-(x - y).abs()).exp().log1p()
 }

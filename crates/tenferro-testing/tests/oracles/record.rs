@@ -200,8 +200,8 @@ impl Record {
         })
     }
 
-    /// A record of the supplement. Its finite differences are central ones of step 1e-6 in double precision: their
-    /// truncation is a third derivative times 1e-12, their rounding 1e-10 times the value.
+    /// A record of the supplement. Its finite differences are central ones of step h = 1e-6 in double precision, so
+    /// they are off by `h^2 |f'''| / 6` and by a few `eps |f| / h`.
     pub(crate) fn supplement(v: &Value) -> Parsed<Record> {
         let mut inputs = vec![];
         let limit = field(v, "vjp")?.as_array().map_or(0, Vec::len);
@@ -209,6 +209,7 @@ impl Record {
         for a in field(v, "args")?.as_array().into_iter().flatten() {
             args.push(arg(a, &mut inputs, limit)?);
         }
+        let size = arrays(field(v, "outputs")?)?.iter().map(Array::norm).fold(0.0, f64::max);
         let list = |name, rtol, atol, exact| {
             Ok::<_, String>(vec![Expected { arrays: arrays(field(v, name)?)?, rtol, atol, exact }])
         };
@@ -216,7 +217,7 @@ impl Record {
             cotangents: arrays(field(v, "cotangents")?)?,
             directions: arrays(field(v, "directions")?)?,
             value: list("outputs", 1e-10, 1e-10, true)?,
-            jvp: list("fd_jvp", 1e-5, 1e-5, false)?,
+            jvp: list("fd_jvp", 1e-6, 1e-6 + 4.0 * f64::EPSILON / 1e-6 * size, false)?,
             vjp: list("vjp", 1e-9, 1e-9, true)?,
             hvp: vec![],
         };
