@@ -55,6 +55,7 @@ fn main() {
     if !args.list {
         print!("{}", table.text());
         if let Some(path) = std::env::var_os("TENFERRO_ORACLES_TABLE")
+            && args.filter.is_none()
             && let Err(e) = std::fs::write(&path, table.markdown())
         {
             eprintln!("oracles: {}: {e}", path.display());
