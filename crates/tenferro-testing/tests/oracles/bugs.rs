@@ -229,7 +229,8 @@ fn ellipsis(v: &Value) -> Checked {
 }
 
 fn empty_contraction(_: &Value) -> Checked {
-    let cases: [(&str, &[&[usize]], &[usize]); 5] = [
+    type Shape = &'static [usize];
+    let cases: [(&str, &[Shape], Shape); 5] = [
         ("i,i->", &[&[0], &[0]], &[]),
         ("ij,jk->ik", &[&[2, 0], &[0, 3]], &[2, 3]),
         ("bij,bjk->bik", &[&[3, 2, 0], &[3, 0, 3]], &[3, 2, 3]),

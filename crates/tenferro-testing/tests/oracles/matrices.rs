@@ -32,8 +32,10 @@ fn outcome(checked: Checked, v: &Value, name: &str) -> Outcome {
 /// Why it was skipped, if it was.
 type Checked = Result<Option<String>, String>;
 
+type Check = fn(&Value) -> Checked;
+
 /// A field of a record and how it is compared.
-const CHECKS: &[(&str, fn(&Value) -> Checked)] = &[
+const CHECKS: &[(&str, Check)] = &[
     ("singular_values", singular_values),
     ("eigenvalues_sym", |_| Ok(Some("operation absent: eigh".into()))),
     ("det", |_| Ok(Some("operation absent: det".into()))),

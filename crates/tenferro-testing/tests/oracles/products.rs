@@ -63,16 +63,17 @@ pub(crate) const FAMILIES: Families = &[
     ("vecdot", vecdot),
 ];
 
-/// The einsum of a text that may leave its output out: then it is every label that occurs once, sorted.
+/// The einsum of a text. One without output means every label that occurs once, sorted, and is written out where the
+/// notation asks for it.
 pub(crate) fn einsum(text: &str, x: &[Var]) -> Outputs {
-    let mut text = text.to_string();
-    if !text.contains("->") {
+    let spelled = || {
         let mut once: Vec<char> = text.chars().filter(|c| c.is_alphabetic()).collect();
         once.retain(|&c| text.matches(c).count() == 1);
         once.sort_unstable();
-        text.extend("->".chars().chain(once));
-    }
-    match Einsum::parse(&text) {
+        Einsum::parse(&text.chars().chain("->".chars()).chain(once).collect::<String>())
+    };
+    let parsed = Einsum::parse(text);
+    match if text.contains("->") { parsed } else { parsed.or_else(|_| spelled()) } {
         Ok(op) => Ok(vec![tenferro_einsum::einsum(&op, &x.iter().collect::<Vec<_>>())]),
         Err(_) if text.contains("...") => Err("the notation has no ellipsis".into()),
         Err(e) => Ok(vec![Var::Failed(e)]),

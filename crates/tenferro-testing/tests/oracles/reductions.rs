@@ -24,7 +24,7 @@ pub(crate) const FAMILIES: Families = &[
         a.unary(|x| {
             let c = covariance(x, None, 1.0);
             if c.rank() == 0 {
-                return &c / &c;
+                return c.div(&c);
             }
             let d = c.extract_diag(0, 1).real().sqrt();
             &c / d.expand_dims(&[1]) / d.expand_dims(&[0])
