@@ -1,4 +1,7 @@
 //! Why a family has no adapter.
+//!
+//! The Hermitian families of tensor-ad-oracles (`cholesky`, `eigh`, `pinv_hermitian` and their kin) hold the derivatives
+//! of functions of `A + A^H`, without a half: their adapters have to begin with that sum.
 
 /// Families by the operation that they need and that is not there.
 const ABSENT: &[(&str, &str)] = &[

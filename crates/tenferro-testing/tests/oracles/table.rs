@@ -6,6 +6,15 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+const HEAD: &str = "\
+# Outside oracles
+
+Written by `cargo xtask oracle-table`, which replays reference values that the project's own code did not produce; see
+CONTRIBUTING.md. A record is replayed when its value, JVP, VJP and, where it has one, HVP were compared with the
+reference, eager and traced. The records of tensor-ad-oracles have no values: there the value is only the same in all
+ways. A family that is no operation is replayed through a composition of operations.
+";
+
 /// A family: how many of its records went which way.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
@@ -81,13 +90,7 @@ impl Table {
     /// For docs/oracles.md.
     pub(crate) fn markdown(&self) -> String {
         let rows = self.rows();
-        let mut out = String::from(
-            "# Outside oracles\n\n\
-             Written by the replay of reference values (see CONTRIBUTING.md). A record is replayed when its value, \
-             JVP, VJP\nand, where it has one, HVP were compared with the reference, eagerly and traced. A family that \
-             is a\ncomposition of operations is replayed through that composition.\n\n\
-             | source | replayed | skipped | failed |\n|---|---:|---:|---:|\n",
-        );
+        let mut out = format!("{HEAD}\n| source | replayed | skipped | failed |\n|---|---:|---:|---:|\n");
         for r in Self::totals(&rows) {
             let _ = writeln!(out, "| {} | {} | {} | {} |", r.source, r.replayed, r.skips(), r.failed);
         }
