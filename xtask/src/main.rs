@@ -15,6 +15,7 @@ Chores:
   test            every test and documentation example
   docs            the API documentation, warnings denied, and every tutorial program
   op-table        docs/operations.md, from the list of operations
+  oracle-table    docs/oracles.md, by a replay of the folder that TENFERRO_ORACLES names
   bench [ARGS]    the benchmarks; ARGS go to them
 ";
 
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         (Some("test"), true) => test(),
         (Some("docs"), true) => docs(),
         (Some("op-table"), true) => op_table(),
+        (Some("oracle-table"), true) => oracle_table(),
         (Some("bench"), _) => cargo("run --release --package benchmarks --").args(rest).finish(),
         (Some("-h" | "--help" | "help"), true) => {
             print!("{USAGE}");
@@ -76,6 +78,11 @@ fn op_table() -> Done {
     let table = cargo("run --release --package tenferro-testing --example op-table").output()?;
     let path = root().join("docs").join("operations.md");
     std::fs::write(&path, table).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn oracle_table() -> Done {
+    let path = root().join("docs").join("oracles.md");
+    cargo("test --release --workspace --test oracles").env("TENFERRO_ORACLES_TABLE", path).finish()
 }
 
 /// The names of the tutorial programs, which are the files of its `src/bin`.

@@ -14,7 +14,7 @@ mod documents;
 mod info;
 mod loops;
 mod matrix;
-mod run;
+pub mod run;
 mod samples;
 mod table;
 

@@ -47,7 +47,10 @@ pub(crate) fn present(call: &Calls, x: &[Value]) -> Result<Vec<Array>> {
 }
 
 /// Runs the call on the arrays.
-pub(crate) fn direct(call: &Calls, x: &[Array]) -> Result<Vec<Array>> {
+///
+/// # Errors
+/// What an operation reports.
+pub fn direct(call: &Calls, x: &[Array]) -> Result<Vec<Array>> {
     present(call, &values(x))
 }
 
@@ -71,7 +74,10 @@ pub(crate) fn run(program: &Program, x: &[Array]) -> Result<Vec<Array>> {
 }
 
 /// The call by a compiled program.
-pub(crate) fn compiled(call: &Calls, x: &[Array]) -> Result<Vec<Array>> {
+///
+/// # Errors
+/// What an operation reports.
+pub fn compiled(call: &Calls, x: &[Array]) -> Result<Vec<Array>> {
     traced(x, |x| checked(call(x)))
 }
 
@@ -95,7 +101,10 @@ fn joined(x: &[Array], more: &[Array]) -> Vec<Array> {
 }
 
 /// `J t` by the forward rules, traced.
-pub(crate) fn jvp(call: &Calls, x: &[Array], t: &[Array]) -> Result<Vec<Array>> {
+///
+/// # Errors
+/// What an operation reports.
+pub fn jvp(call: &Calls, x: &[Array], t: &[Array]) -> Result<Vec<Array>> {
     let wrt = differentiable(x);
     traced(&joined(x, t), |v| {
         let (x, t) = v.split_at(x.len());
@@ -104,7 +113,10 @@ pub(crate) fn jvp(call: &Calls, x: &[Array], t: &[Array]) -> Result<Vec<Array>> 
 }
 
 /// `J^H ct`, traced.
-pub(crate) fn vjp(call: &Calls, x: &[Array], ct: &[Array]) -> Result<Pulled> {
+///
+/// # Errors
+/// What an operation reports.
+pub fn vjp(call: &Calls, x: &[Array], ct: &[Array]) -> Result<Pulled> {
     let wrt = differentiable(x);
     traced(&joined(x, ct), |v| {
         let (x, ct) = v.split_at(x.len());
@@ -113,7 +125,10 @@ pub(crate) fn vjp(call: &Calls, x: &[Array], ct: &[Array]) -> Result<Pulled> {
 }
 
 /// The derivative of `J^H ct` along `t`: forward over reverse, traced.
-pub(crate) fn hvp(call: &Calls, x: &[Array], ct: &[Array], t: &[Array]) -> Result<Pulled> {
+///
+/// # Errors
+/// What an operation reports.
+pub fn hvp(call: &Calls, x: &[Array], ct: &[Array], t: &[Array]) -> Result<Pulled> {
     let wrt = differentiable(x);
     traced(&joined(&joined(x, ct), t), |v| {
         let (x, rest) = v.split_at(x.len());
@@ -143,12 +158,18 @@ fn pull(y: &[Var], ct: &[Var], wrt: &[&Var], create_graph: bool) -> Result<Vec<V
 }
 
 /// The call on a tape.
-pub(crate) fn eager(call: &Calls, x: &[Array]) -> Result<Vec<Array>> {
+///
+/// # Errors
+/// What an operation reports.
+pub fn eager(call: &Calls, x: &[Array]) -> Result<Vec<Array>> {
     with_backend(&cpu(), || call(&tracked(x)).into_iter().map(|v| read(v.detach())).collect())
 }
 
 /// `J^H ct` by the tape.
-pub(crate) fn eager_vjp(call: &Calls, x: &[Array], ct: &[Array]) -> Result<Pulled> {
+///
+/// # Errors
+/// What an operation reports.
+pub fn eager_vjp(call: &Calls, x: &[Array], ct: &[Array]) -> Result<Pulled> {
     with_backend(&cpu(), || {
         let vars = tracked(x);
         let wrt: Vec<&Var> = differentiable(x).into_iter().map(|i| &vars[i]).collect();
@@ -158,7 +179,10 @@ pub(crate) fn eager_vjp(call: &Calls, x: &[Array], ct: &[Array]) -> Result<Pulle
 }
 
 /// `J t` by the tape: the transpose of the map from `ct` to `J^H ct`.
-pub(crate) fn eager_jvp(call: &Calls, x: &[Array], t: &[Array]) -> Result<Vec<Array>> {
+///
+/// # Errors
+/// What an operation reports.
+pub fn eager_jvp(call: &Calls, x: &[Array], t: &[Array]) -> Result<Vec<Array>> {
     with_backend(&cpu(), || {
         let vars = tracked(x);
         let wrt: Vec<&Var> = differentiable(x).into_iter().map(|i| &vars[i]).collect();
@@ -171,7 +195,10 @@ pub(crate) fn eager_jvp(call: &Calls, x: &[Array], t: &[Array]) -> Result<Vec<Ar
 }
 
 /// The derivative of `J^H ct` along `t` by the tape: reverse over reverse.
-pub(crate) fn eager_hvp(call: &Calls, x: &[Array], ct: &[Array], t: &[Array]) -> Result<Pulled> {
+///
+/// # Errors
+/// What an operation reports.
+pub fn eager_hvp(call: &Calls, x: &[Array], ct: &[Array], t: &[Array]) -> Result<Pulled> {
     with_backend(&cpu(), || {
         let vars = tracked(x);
         let wrt: Vec<&Var> = differentiable(x).into_iter().map(|i| &vars[i]).collect();
