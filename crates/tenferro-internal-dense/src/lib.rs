@@ -26,6 +26,10 @@
 //! ```
 
 #[cfg(feature = "faer")]
+mod eig;
+#[cfg(feature = "faer")]
+mod eigh;
+#[cfg(feature = "faer")]
 mod field;
 #[cfg(feature = "faer")]
 mod gemm;
@@ -52,6 +56,8 @@ pub use strided::{Factor, Strided, Target};
 #[cfg(feature = "faer")]
 pub use {
     ::faer::Par,
+    eig::Eig,
+    eigh::Eigh,
     field::{Field, Real},
     routines::{Dense, DenseError},
     svd::Vectors,

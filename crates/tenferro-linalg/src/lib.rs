@@ -25,6 +25,9 @@
 
 mod batch;
 mod divided;
+mod eig;
+mod eigh;
+mod gaps;
 mod lu;
 mod matrix;
 mod solve;
@@ -37,6 +40,9 @@ mod triangular;
 mod truncate;
 
 pub use divided::SpectralFunction;
+pub use eig::Eig;
+pub use eigh::Eigh;
+pub use gaps::EigenvalueGaps;
 pub use lu::LuFactor;
 pub use solve::LuSolve;
 pub use spectral::{SpectralCore, SpectralDerivative};
@@ -50,6 +56,8 @@ pub use truncate::{Limits, Rank, Truncation};
 /// The operations as functions of values, for derivative rules and other crates.
 pub mod ops {
     pub use crate::{
+        eig::{eig, eigvals},
+        eigh::{eigh, eigvalsh},
         lu::lu,
         solve::solve,
         spectral::spectral,

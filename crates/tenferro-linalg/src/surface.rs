@@ -32,6 +32,18 @@ surfaces! {
         let (left, right) = ops::split(a, limits);
         [left, right]
     };
+    /// `(w, V)` with `A = V diag(w) V^H` for the Hermitian matrix of which the lower triangle is given: w real and
+    /// ascending, V unitary. Axes from 2 on are batch axes. Tangents count by their Hermitian parts, cotangents
+    /// are Hermitian. NaN and infinities are errors.
+    fn eigh(a) -> [R, T] = paired(ops::eigh(a));
+    /// The eigenvalues of `eigh`, ascending. Their derivative needs no gaps between them.
+    fn eigvalsh(a) -> [R] = ops::eigvalsh(a);
+    /// `(w, V)` with `A V = V diag(w)`, both complex: columns of V have length 1 and a positive component of
+    /// the largest modulus; w is in no order, but pairs of conjugates stand together. Axes from 2 on are batch
+    /// axes. NaN and infinities are errors; defective matrices have no derivative.
+    fn eig(a) -> [C, C] = paired(ops::eig(a));
+    /// The eigenvalues of `eig`. Their derivative needs no gaps between them.
+    fn eigvals(a) -> [C] = ops::eigvals(a);
     /// `(p, L, U)` with `A[p, :] = L U`: p an i64 vector, L `m x k` lower triangular with diagonal 1, U
     /// `k x n` upper triangular.
     fn lu(a) -> [I, T, T] = listed(ops::lu(a));
@@ -40,6 +52,10 @@ surfaces! {
     fn solve(a, b: T) -> [T] = ops::solve(a, b);
     /// `f(A) = U f(s) V^H`, with derivatives that are right at every degeneracy.
     fn spectral(a; f: &SpectralFunction) -> [T] = ops::spectral(a, f);
+}
+
+fn paired((a, b): (Var, Var)) -> [Var; 2] {
+    [a, b]
 }
 
 fn listed((a, b, c): (Var, Var, Var)) -> [Var; 3] {

@@ -57,6 +57,11 @@ impl Matrix {
         Matrix::from_fn(self.rows, self.columns, |i, j| self.at(i, j) + c * o.at(i, j))
     }
 
+    /// `self / 2`
+    pub(crate) fn halved(&self) -> Matrix {
+        Matrix::from_fn(self.rows, self.columns, |i, j| self.at(i, j) / 2.0)
+    }
+
     /// `self diag(d)`, of the columns that `d` has an entry for.
     pub(crate) fn scaled(&self, d: &[f64]) -> Matrix {
         Matrix::from_fn(self.rows, d.len(), |i, j| self.at(i, j) * d[j])
@@ -119,6 +124,16 @@ impl Matrix {
         let u =
             Matrix::from_fn(self.rows, n, |i, j| if s[j] > 0.0 { a.at(i, order[j]) / s[j] } else { ZERO });
         (u, s, Matrix::from_fn(n, n, |i, j| v.at(i, order[j])))
+    }
+
+    /// `(w, V)` with `A = V diag(w) V^H` of a Hermitian matrix, w ascending: adding a bound of its eigenvalues to
+    /// the diagonal makes them singular values.
+    pub(crate) fn eigh(&self) -> (Vec<f64>, Matrix) {
+        let n = self.rows;
+        let shift = self.data.iter().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
+        let (_, s, v) = self.plus(shift, &Matrix::identity(n)).svd();
+        let w = s.iter().rev().map(|s| s - shift).collect();
+        (w, Matrix::from_fn(n, n, |i, j| v.at(i, n - 1 - j)))
     }
 
     /// `(p, L, U)` with `A[p, :] = L U`, L with diagonal 1, by elimination below the largest pivots, by |re| +
@@ -251,6 +266,12 @@ mod tests {
             assert!(distance(&u.adjoint().times(&u), &Matrix::identity(s.len())) < 1e-14, "{shape:?}");
             let (p, l, upper) = a.lu();
             assert!(distance(&l.times(&upper), &a.permuted(&p)) < 1e-14, "{shape:?}");
+            if shape[0] == shape[1] {
+                let h = a.plus(1.0, &a.adjoint());
+                let (w, v) = h.eigh();
+                assert!(distance(&v.scaled(&w).times(&v.adjoint()), &h) < 1e-14, "{shape:?}");
+                assert!(w.windows(2).all(|w| w[0] <= w[1]), "{shape:?}");
+            }
             let q = u.basis();
             assert!(distance(&q.times(&q.adjoint()), &Matrix::identity(shape[0])) < 1e-14, "{shape:?}");
             if shape[0] == shape[1] {
