@@ -29,12 +29,16 @@ SAMPLE_NS = 200_000
 GEMM = [64, 128, 256, 512, 1024]
 FACTOR = [2, 4, 8, 16, 32, 64, 128, 256]
 EIGEN = [2, 8, 32, 128, 256]
+CHOLESKY = [2, 8, 32, 128, 256]
+INVERSE = [2, 8, 32]
 CASES = (
     ["add_1", "matmul_2x2", "transpose_view_2x2", "solve_2x2_grad", "svd_2x2_grad"]
     + [f"gemm_{n}" for n in GEMM]
     + ["exp_4M", "tanh_4M", "sum_4M", "transpose_copy_2048"]
     + [f"{family}_{n}" for family in ("svd", "solve") for n in FACTOR]
     + [f"eigh_{n}" for n in EIGEN]
+    + [f"cholesky_{n}" for n in CHOLESKY]
+    + [f"inv_{n}" for n in INVERSE]
 )
 
 
@@ -48,7 +52,8 @@ def shapes(case):
     n = int(size.split("x")[0])
     if case == f"solve_{n}":
         return [(n, n), (n, 1)]
-    return [(n, n)] * (1 if family.startswith("transpose") or case in (f"svd_{n}", f"eigh_{n}") else 2)
+    unary = family.startswith("transpose") or family in ("cholesky", "inv") or case in (f"svd_{n}", f"eigh_{n}")
+    return [(n, n)] * (1 if unary else 2)
 
 
 def data(case, folder):
@@ -58,7 +63,10 @@ def data(case, folder):
     if folder:
         return [numpy.fromfile(f"{folder}/{case}.{k}").reshape(s) for k, s in enumerate(shapes(case))]
     rng = numpy.random.default_rng(7)
-    return [rng.standard_normal(shape) for shape in shapes(case)]
+    operands = [rng.standard_normal(shape) for shape in shapes(case)]
+    if case.startswith("cholesky"):
+        return [a @ a.T + len(a) * numpy.eye(len(a)) for a in operands]
+    return operands
 
 
 def projection(result):
@@ -86,6 +94,8 @@ class Numpy:
             "solve": np.linalg.solve,
             "svd": lambda a: np.linalg.svd(a)[1],
             "eigh": lambda a: np.linalg.eigh(a)[0],
+            "cholesky": np.linalg.cholesky,
+            "inv": np.linalg.inv,
             "exp": np.exp,
             "tanh": np.tanh,
             "sum": np.sum,
@@ -115,6 +125,8 @@ class Torch:
             "solve": torch.linalg.solve,
             "svd": lambda a: torch.linalg.svd(a)[1],
             "eigh": lambda a: torch.linalg.eigh(a)[0],
+            "cholesky": torch.linalg.cholesky,
+            "inv": torch.linalg.inv,
             "exp": torch.exp,
             "tanh": torch.tanh,
             "sum": torch.sum,
@@ -154,6 +166,8 @@ class Jax:
             "solve": jnp.linalg.solve,
             "svd": lambda a: jnp.linalg.svd(a)[1],
             "eigh": lambda a: jnp.linalg.eigh(a)[0],
+            "cholesky": jnp.linalg.cholesky,
+            "inv": jnp.linalg.inv,
             "exp": jnp.exp,
             "tanh": jnp.tanh,
             "sum": jnp.sum,

@@ -10,6 +10,8 @@ use tenferro_runtime::prelude::*;
 const GEMM: [usize; 5] = [64, 128, 256, 512, 1024];
 const FACTOR: [usize; 8] = [2, 4, 8, 16, 32, 64, 128, 256];
 const EIGEN: [usize; 5] = [2, 8, 32, 128, 256];
+const CHOLESKY: [usize; 5] = [2, 8, 32, 128, 256];
+const INVERSE: [usize; 3] = [2, 8, 32];
 
 type Matrix = TypedTensor<f64>;
 type Outcome = tenferro_tensor::Result<Matrix>;
@@ -60,7 +62,29 @@ pub(super) fn groups() -> Result<Vec<Vec<Case>>> {
         let name = format!("solve, {n}x{n}, one right-hand side");
         all.push(binary(&name, &format!("solve_{n}"), a, b, |a, b, cpu| a.solve(b, cpu))?);
     }
+    for n in CHOLESKY {
+        let a = definite(n)?;
+        let (x, mut cpu) = (a.duplicate()?, CpuBackend::with_threads(1));
+        let call = subject(move || black_box(&x).cholesky(&mut cpu), row_major);
+        let case = Case::new(format!("cholesky, {n}x{n}"), Goal::None, call);
+        all.push(vec![case.beside(format!("cholesky_{n}"), &[&a])?]);
+    }
+    for n in INVERSE {
+        let a = random(n, n, 5)?;
+        let (x, mut cpu) = (a.duplicate()?, CpuBackend::with_threads(1));
+        let call = subject(move || black_box(&x).inv(&mut cpu), row_major);
+        let case = Case::new(format!("inv, {n}x{n}"), Goal::None, call);
+        all.push(vec![case.beside(format!("inv_{n}"), &[&a])?]);
+    }
     Ok(all)
+}
+
+/// A well-conditioned positive definite matrix.
+fn definite(n: usize) -> Result<Matrix> {
+    let x = random(n, n, 7)?;
+    let mut cpu = CpuBackend::with_threads(1);
+    let gram = x.matmul(&x.transpose(&[1, 0], &mut cpu)?, &mut cpu)?;
+    Ok(gram.add(&TypedTensor::eye(n)?.mul(&TypedTensor::scalar(n as f64), &mut cpu)?, &mut cpu)?)
 }
 
 fn random(rows: usize, columns: usize, seed: u64) -> Result<Matrix> {

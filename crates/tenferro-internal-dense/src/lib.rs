@@ -26,6 +26,8 @@
 //! ```
 
 #[cfg(feature = "faer")]
+mod cholesky;
+#[cfg(feature = "faer")]
 mod eig;
 #[cfg(feature = "faer")]
 mod eigh;
@@ -35,6 +37,8 @@ mod field;
 mod gemm;
 #[cfg(feature = "faer")]
 mod lu;
+#[cfg(feature = "faer")]
+mod lu_full;
 #[cfg(feature = "faer")]
 mod provider;
 #[cfg(feature = "faer")]
@@ -56,9 +60,11 @@ pub use strided::{Factor, Strided, Target};
 #[cfg(feature = "faer")]
 pub use {
     ::faer::Par,
+    cholesky::Cholesky,
     eig::Eig,
     eigh::Eigh,
     field::{Field, Real},
+    lu_full::LuFull,
     routines::{Dense, DenseError},
     svd::Vectors,
     triangular::Triangle,

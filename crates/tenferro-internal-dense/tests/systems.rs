@@ -7,7 +7,7 @@ mod common;
 
 use common::{Rng, Sample, matrix, norm, strided};
 use num_complex::Complex;
-use tenferro_internal_dense::{Dense, DenseError, Par, Strided};
+use tenferro_internal_dense::{Cholesky, Dense, DenseError, LuFull, Par, Strided};
 
 fn check_lu<T: Sample>(m: usize, n: usize) {
     let mut rng = Rng((m + 31 * n) as u64);
@@ -107,5 +107,133 @@ fn singular_systems_are_errors_and_leave_the_right_side_alone() {
         };
         assert_eq!(got, Err(DenseError::Singular { index: n - 1 }));
         assert_eq!(b, vec![7.0; n]);
+    }
+}
+
+/// A positive definite matrix with rows and columns scaled by `scale(i)`.
+fn definite<T: Sample>(n: usize, scale: impl Fn(usize) -> f64) -> Vec<T> {
+    let mut rng = Rng(n as u64 + 5);
+    let b: Vec<Complex<f64>> = (0..n * n).map(|_| T::of(rng.next(), rng.next()).wide()).collect();
+    matrix(n, n, |i, j| {
+        let sum: Complex<f64> = (0..n).map(|k| b[i + k * n] * b[j + k * n].conj()).sum();
+        let x = (sum + if i == j { 0.1 } else { 0.0 }) * scale(i) * scale(j);
+        (x.re, if i == j { 0.0 } else { x.im })
+    })
+}
+
+fn check_cholesky<T: Sample>(n: usize, scale: impl Fn(usize) -> f64) {
+    let a: Vec<T> = definite(n, &scale);
+    let mut l = vec![T::of(7.0, 7.0); n * n];
+    // SAFETY: both have n n elements.
+    unsafe { T::cholesky(n, strided(a.as_ptr(), n), l.as_mut_ptr(), Par::Seq).unwrap() };
+    for j in 0..n {
+        assert!((0..j).all(|i| l[i + j * n] == T::ZERO));
+        assert!(l[j + j * n].wide().re > 0.0 && l[j + j * n].wide().im == 0.0);
+        for i in j..n {
+            // Rows divided by the square roots of the diagonal have norm 1.
+            let row = |i: usize, k: usize| l[i + k * n].wide() / a[i + i * n].wide().re.sqrt();
+            let sum: Complex<f64> = (0..=j).map(|k| row(i, k) * row(j, k).conj()).sum();
+            let root = |i: usize| a[i + i * n].wide().re.sqrt();
+            let error = (sum - a[i + j * n].wide() / root(i) / root(j)).norm();
+            assert!(error < 30.0 * n.max(1) as f64 * T::eps(), "{n}: {error:e} at ({i}, {j})");
+        }
+    }
+}
+
+#[test]
+fn cholesky_factors_reproduce_the_matrix_at_any_scale() {
+    for n in [0, 1, 2, 3, 8, 24, 25, 33, 70, 150] {
+        check_cholesky::<f32>(n, |_| 1.0);
+        check_cholesky::<f64>(n, |_| 1.0);
+        check_cholesky::<Complex<f32>>(n, |_| 1.0);
+        check_cholesky::<Complex<f64>>(n, |_| 1.0);
+        // Diagonal elements from 1e-300 to 1e300, and 1e-36 to 1e36.
+        let graded = |k: f64| move |i: usize| 10f64.powf(k * (((i * 7) % 13) as f64 / 6.0 - 1.0));
+        check_cholesky::<f64>(n, graded(149.0));
+        check_cholesky::<Complex<f64>>(n, graded(149.0));
+        check_cholesky::<f32>(n, graded(17.0));
+        check_cholesky::<Complex<f32>>(n, graded(17.0));
+    }
+}
+
+#[test]
+fn the_first_minor_that_is_not_positive_is_named() {
+    for n in [3, 20, 40, 130] {
+        for bad in [0, 1, n / 2, n - 1] {
+            for value in [-1.0, 0.0] {
+                let a: Vec<f64> =
+                    matrix(n, n, |i, j| (f64::from(i == j) * if i == bad { value } else { 1.0 }, 0.0));
+                let mut l = vec![0.0; n * n];
+                // SAFETY: both have n n elements.
+                let got = unsafe { f64::cholesky(n, strided(a.as_ptr(), n), l.as_mut_ptr(), Par::Seq) };
+                assert_eq!(got, Err(DenseError::NotPositiveDefinite { order: bad + 1 }));
+            }
+        }
+        let mut a: Vec<f64> = matrix(n, n, |i, j| (f64::from(i == j), 0.0));
+        a[n] = f64::NAN;
+        let mut l = vec![0.0; n * n];
+        // SAFETY: both have n n elements.
+        unsafe { f64::cholesky(n, strided(a.as_ptr(), n), l.as_mut_ptr(), Par::Seq).unwrap() };
+        (a[n - 1], a[2]) = (f64::INFINITY, f64::NAN);
+        // SAFETY: both have n n elements.
+        let got = unsafe { f64::cholesky(n, strided(a.as_ptr(), n), l.as_mut_ptr(), Par::Seq) };
+        assert_eq!(got, Err(DenseError::NonFinite { row: 2, col: 0 }));
+        // An overflow on the way is no factor: |a_21|^2 is larger than a_11 a_22.
+        let a: Vec<f64> = matrix(n, n, |i, j| (if i == j { 1e-300 } else { 1e300 }, 0.0));
+        // SAFETY: both have n n elements.
+        let got = unsafe { f64::cholesky(n, strided(a.as_ptr(), n), l.as_mut_ptr(), Par::Seq) };
+        assert_eq!(got, Err(DenseError::NotPositiveDefinite { order: 2 }));
+    }
+}
+
+fn check_lu_full<T: Sample>(m: usize, n: usize, rank: usize, scale: f64) {
+    let mut rng = Rng((m + 31 * n + rank) as u64);
+    let mut part = |m, n| -> Vec<T> { matrix(m, n, |_, _| (rng.next(), rng.next())) };
+    let (b, c) = (part(m, rank), part(rank, n));
+    let a: Vec<T> = matrix(m, n, |i, j| {
+        let x: Complex<f64> = (0..rank).map(|k| b[i + k * m].wide() * c[k + j * rank].wide()).sum();
+        (x.re * scale, x.im * scale)
+    });
+    let k = m.min(n);
+    let (mut packed, mut rows, mut columns) = (vec![T::ZERO; m * n], vec![-1; m], vec![-1; n]);
+    // SAFETY: the buffers have the documented sizes.
+    unsafe {
+        let to = (packed.as_mut_ptr(), rows.as_mut_ptr(), columns.as_mut_ptr());
+        T::lu_full((m, n), strided(a.as_ptr(), m), to.0, to.1, to.2);
+    }
+    let at = |i: usize, j: usize| packed[i + j * m].wide() / scale;
+    let l = |i: usize, p: usize| if p == i { Complex::new(1.0, 0.0) } else { at(i, p) * scale };
+    for j in 0..n {
+        for i in 0..m {
+            let sum: Complex<f64> = (0..k.min(i + 1).min(j + 1)).map(|p| l(i, p) * at(p, j)).sum();
+            let error = (sum - a[rows[i] as usize + columns[j] as usize * m].wide() / scale).norm();
+            assert!(error < 30.0 * k as f64 * T::eps(), "{m} x {n}: {error:e} at ({i}, {j})");
+            let bound = if i > j { 1.0 } else { at(i.min(k - 1), i.min(k - 1)).norm() };
+            let size = if i > j { l(i, j) } else { at(i, j) };
+            assert!(size.norm() <= 1.5 * bound, "full pivoting bounds L, and U by its diagonal");
+        }
+    }
+    // The rank shows.
+    let tiny = (rank..k).map(|i| at(i, i).norm()).fold(0.0, f64::max);
+    assert!(tiny < 30.0 * k as f64 * T::eps(), "{tiny:e} beyond the rank");
+    for mut p in [rows, columns] {
+        p.sort_unstable();
+        assert!(p.iter().enumerate().all(|(i, &p)| i == p as usize));
+    }
+}
+
+#[test]
+fn full_pivoting_reproduces_the_matrix_and_reveals_its_rank() {
+    for (m, n, rank) in
+        [(1, 1, 1), (2, 2, 1), (3, 5, 3), (5, 3, 2), (8, 8, 8), (17, 17, 9), (40, 33, 33), (4, 4, 0)]
+    {
+        for scale in [1.0, 1e30, 1e-30] {
+            check_lu_full::<f32>(m, n, rank, scale);
+            check_lu_full::<Complex<f32>>(m, n, rank, scale);
+        }
+        for scale in [1.0, 1e300, 1e-300] {
+            check_lu_full::<f64>(m, n, rank, scale);
+            check_lu_full::<Complex<f64>>(m, n, rank, scale);
+        }
     }
 }

@@ -235,6 +235,12 @@ impl Failure {
                 format_args!("no convergence{}", of.replacen(" of", " for", 1)),
                 "eigenvalues that the iteration finds",
             ),
+            DenseError::NotPositiveDefinite { order } => Error::numeric(
+                op,
+                "matrix",
+                format_args!("the leading minor of order {order}{of} is not positive"),
+                "a positive definite matrix",
+            ),
         }
     }
 }

@@ -17,17 +17,20 @@
 
 use crate::{
     batch::{Element, Matrices, Results, count, expect_square, for_each, unlisted, work},
+    cholesky::cholesky,
     gaps::EigenvalueGaps,
-    matrix::{diagonal, floating, scale_columns},
+    matrix::{diagonal, floating, floating_of, scale_columns},
+    triangular::{Triangular, triangle_solve},
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
-    Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply_n, apply1,
+    Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, align_batch, apply_n,
+    apply1,
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
 use tenferro_internal_dense::Field;
-use tenferro_tensor::{Result, Tensor, dispatch_float};
+use tenferro_tensor::{Error, Result, Tensor, dispatch_float};
 
 /// `A = V diag(w) V^H` of the Hermitian matrix that has the lower triangle of an `n x n` matrix and the real
 /// parts of its diagonal. Outputs: w, of length n, real and ascending; V, `n x n` and unitary.
@@ -102,4 +105,31 @@ pub fn eigh(a: &Var) -> (Var, Var) {
 /// `dw = Re diag(V^H dA V)`.
 pub fn eigvalsh(a: &Var) -> Var {
     eigh(a).0
+}
+
+/// `(w, V)` with `A V = B V diag(w)` and `V^H B V = 1` for a positive definite B: w real and ascending. With
+/// `B = L L^H`, these are the eigenvalues of `L^-1 A L^-H`, and its vectors times `L^-H`. Axes from 2 on are
+/// batch axes, aligned there: a missing one, or one of extent 1, is repeated. Dtypes are promoted.
+///
+/// A counts by its Hermitian part, B by its lower triangle; cotangents of both are Hermitian.
+///
+/// # Errors
+/// Those of [`eigh`] and [`cholesky`](crate::ops::cholesky); matrices of different orders.
+pub fn eigh_generalized(a: &Var, b: &Var) -> (Var, Var) {
+    try_generalized(a, b).unwrap_or_else(|e| (Var::Failed(e.clone()), Var::Failed(e)))
+}
+
+fn try_generalized(a: &Var, b: &Var) -> Result<(Var, Var)> {
+    const NAME: &str = "eigh_generalized";
+    let rank = a.ok()?.rank().min(b.ok()?.rank());
+    if rank < 2 {
+        return Err(Error::rank(NAME, "rank of an operand", rank, "at least 2"));
+    }
+    let dtype = floating_of(a, b);
+    let (a, b) = align_batch(NAME, &a.convert(dtype), &b.convert(dtype))?;
+    let l = cholesky(&b);
+    let hermitian = (&a + &a.adjoint()) * 0.5;
+    let divided = |x: &Var| triangle_solve(&l, x, Triangular::lower());
+    let (w, v) = eigh(&divided(&divided(&hermitian).adjoint()));
+    Ok((w, triangle_solve(&l, &v, Triangular::lower().adjoint())))
 }

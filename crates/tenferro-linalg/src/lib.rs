@@ -24,46 +24,65 @@
 //! ```
 
 mod batch;
+mod cholesky;
+mod det;
 mod divided;
 mod eig;
 mod eigh;
 mod gaps;
+mod inverse;
 mod lu;
+mod lu_full;
 mod matrix;
+mod product;
+mod slogdet;
 mod solve;
 mod spectral;
 mod split;
 mod stop_gradient;
 mod surface;
 mod svd;
+mod system;
 mod triangular;
 mod truncate;
 
+pub use cholesky::Cholesky;
+pub use det::{Det, DetDerivative};
 pub use divided::SpectralFunction;
 pub use eig::Eig;
 pub use eigh::Eigh;
 pub use gaps::EigenvalueGaps;
+pub use inverse::Inverse;
 pub use lu::LuFactor;
+pub use lu_full::LuFull;
+pub use slogdet::SlogDet;
 pub use solve::LuSolve;
 pub use spectral::{SpectralCore, SpectralDerivative};
 pub use split::{Couple, GramLyapunov, GramSolve, Split};
 pub use stop_gradient::StopGradient;
 pub use surface::{CpuLinalgExt, LinalgOps, LinalgRecorded, TypedLinalgOps};
 pub use svd::{Gaps, Svd};
-pub use triangular::TriangularSolve;
+pub use system::System;
+pub use triangular::{Triangular, TriangularSolve};
 pub use truncate::{Limits, Rank, Truncation};
 
 /// The operations as functions of values, for derivative rules and other crates.
 pub mod ops {
     pub use crate::{
+        cholesky::{cholesky, cholesky_solve},
+        det::det,
         eig::{eig, eigvals},
-        eigh::{eigh, eigvalsh},
-        lu::lu,
-        solve::solve,
+        eigh::{eigh, eigh_generalized, eigvalsh},
+        inverse::inv,
+        lu::{lu, lu_factor, lu_solve},
+        lu_full::{lu_full, lu_full_solve},
+        slogdet::slogdet,
+        solve::{solve, solve_with},
         spectral::spectral,
         split::split,
         stop_gradient::stop_gradient,
         svd::{svd, svd_full, svdvals},
+        triangular::triangular_solve,
         truncate::svd_truncated,
     };
 }
@@ -71,6 +90,7 @@ pub mod ops {
 /// The methods, and the types they take.
 pub mod prelude {
     pub use crate::{
-        CpuLinalgExt, Limits, LinalgOps, LinalgRecorded, SpectralFunction, Truncation, TypedLinalgOps,
+        CpuLinalgExt, Limits, LinalgOps, LinalgRecorded, SpectralFunction, System, Triangular, Truncation,
+        TypedLinalgOps,
     };
 }

@@ -6,8 +6,9 @@
 
 use crate::{
     batch::{Element, Matrices, Results, count, expect_finite, expect_matrix, for_each, unlisted, work},
-    matrix::{enlarge, floating, leading},
-    triangular::TriangularSolve,
+    matrix::{enlarge, floating, leading, permuted, unpermuted},
+    system::{System, expect_rows, paired},
+    triangular::{Triangular, TriangularSolve, triangle_solve},
 };
 use smallvec::{SmallVec, smallvec};
 use tenferro_core_ops::{
@@ -41,7 +42,7 @@ impl Primitive for LuFactor {
         Ok(smallvec![x[0].clone(), p])
     }
     fn jvp(&self, _: &[Var], y: &[Var], t: &[Tangent]) -> Outs<Tangent> {
-        let d = t[0].as_ref().filter(|_| !self.hint).map(|da| packed_tangent(&y[0], &permuted(da, &y[1])));
+        let d = t[0].as_ref().filter(|_| !self.hint).map(|da| packed_tangent(&y[0], &permuted(da, &y[1], 0)));
         smallvec![d, None]
     }
     fn saves(&self) -> Saves {
@@ -54,17 +55,8 @@ impl Primitive for LuFactor {
     }
 }
 
-/// `P x`.
-fn permuted(x: &Var, p: &Var) -> Var {
-    if p.rank() == 1 {
-        return x.index_select(p, 0);
-    }
-    let axes: SmallVec<[usize; 6]> = std::iter::once(0).chain(2..x.rank()).collect();
-    x.gather(&p.broadcast_in_dim(&x.shape(), &axes), 0)
-}
-
-/// The tangent of the packed factors from `P dA`.
-fn packed_tangent(packed: &Var, da: &Var) -> Var {
+/// The tangent of the packed factors from the tangent of the matrix with its rows, or columns, permuted.
+pub(crate) fn packed_tangent(packed: &Var, da: &Var) -> Var {
     let (m, n) = (packed.extent(0), packed.extent(1));
     let k = Extent::min(&m, &n);
     let square = leading(&leading(packed, 0, &k), 1, &k);
@@ -127,18 +119,10 @@ fn run<T: Element>(
     Ok(unsafe { smallvec![packed.finish(), perm.finish()] })
 }
 
-/// `(p, L, U)` with `A[p, :] = L U`, for an `m x n` matrix with `k = min(m, n)`: p is an i64 vector of length
-/// m, L is `m x k`, lower triangular with diagonal 1, U is `k x n`, upper triangular. Axes from 2 on are
-/// batch axes.
-///
-/// # Errors
-/// Fewer than two axes; an element that is NaN or infinite. A singular matrix has factors, but its derivative
-/// is an error.
-pub fn lu(a: &Var) -> (Var, Var, Var) {
-    let y = apply_n(&LuFactor { hint: false }, &[&floating(a)], 2);
-    let (packed, p) = (&y[0], &y[1]);
+/// L and U from one matrix.
+pub(crate) fn unpacked(packed: &Var) -> (Var, Var) {
     if packed.ok().is_err() {
-        return (p.clone(), packed.clone(), packed.clone());
+        return (packed.clone(), packed.clone());
     }
     let (m, n) = (packed.extent(0), packed.extent(1));
     let k = Extent::min(&m, &n);
@@ -147,5 +131,51 @@ pub fn lu(a: &Var) -> (Var, Var, Var) {
     if m != k {
         one = enlarge(&one, &[m, k.clone()]);
     }
-    (p.clone(), &below + &one.batch_like(&below), leading(packed, 0, &k).triu(0))
+    (&below + &one.batch_like(&below), leading(packed, 0, &k).triu(0))
+}
+
+/// `(p, L, U)` with `A[p, :] = L U`, for an `m x n` matrix with `k = min(m, n)`: p is an i64 vector of length
+/// m, L is `m x k`, lower triangular with diagonal 1, U is `k x n`, upper triangular. Axes from 2 on are
+/// batch axes.
+///
+/// # Errors
+/// Fewer than two axes; an element that is NaN or infinite. A singular matrix has factors, but its derivative
+/// is an error.
+pub fn lu(a: &Var) -> (Var, Var, Var) {
+    let (packed, p) = lu_factor(a);
+    let (l, u) = unpacked(&packed);
+    (p, l, u)
+}
+
+/// `(packed, p)`: the factors of [`lu`] in one `m x n` matrix, U on and above its diagonal and L, whose diagonal
+/// is 1, below; and the permutation.
+///
+/// # Errors
+/// As for [`lu`].
+pub fn lu_factor(a: &Var) -> (Var, Var) {
+    let mut y = apply_n(&LuFactor { hint: false }, &[&floating(a)], 2).into_iter();
+    let mut next = || y.next().expect("two outputs");
+    (next(), next())
+}
+
+/// The solution of `A X = B`, or of another form of the system, from the factors of [`lu_factor`] of a square A,
+/// in which it is differentiable. Vectors, batch axes and dtypes are as for [`solve`](crate::ops::solve).
+///
+/// # Errors
+/// Factors that are not square, or with a zero on the diagonal of U; a number of rows, or columns from the right,
+/// that does not fit; indices in `p` outside of an axis. That none is repeated is the caller's promise.
+pub fn lu_solve(packed: &Var, p: &Var, b: &Var, system: System) -> Var {
+    paired("lu_solve", packed, b, system.is_right(), |packed, b| {
+        let (l, u) = (Triangular::lower().unit_diagonal(), Triangular::upper());
+        system.solve(b, |adjoint, b| {
+            if let Err(e) = expect_rows("lu_solve", packed, b) {
+                Var::Failed(e)
+            } else if adjoint {
+                let y = triangle_solve(packed, b, u.adjoint());
+                unpermuted(&triangle_solve(packed, &y, l.adjoint()), p)
+            } else {
+                triangle_solve(packed, &triangle_solve(packed, &permuted(b, p, 0), l), u)
+            }
+        })
+    })
 }

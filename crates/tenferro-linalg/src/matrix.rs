@@ -1,6 +1,9 @@
 //! What derivative rules say about matrices and their batch axes.
 
-use tenferro_core_ops::{Dim, Extent, Var, ops::Axes};
+use tenferro_core_ops::{
+    Dim, Extent, Var, apply1,
+    ops::{Axes, IndexAdd, ScatterAdd},
+};
 use tenferro_tensor::{C64, DType};
 
 /// `x diag(s)`: column j of `x` times `s[j]`.
@@ -55,4 +58,31 @@ pub(crate) fn enlarge(x: &Var, to: &[Dim]) -> Var {
 /// A matrix of floating-point numbers: integers become f64.
 pub(crate) fn floating(a: &Var) -> Var {
     if a.dtype().is_differentiable() { a.clone() } else { a.convert(DType::F64) }
+}
+
+/// The common dtype of two operands, or f64 if that is an integer.
+pub(crate) fn floating_of(a: &Var, b: &Var) -> DType {
+    let common = DType::promote(a.dtype(), b.dtype());
+    if common.is_differentiable() { common } else { DType::F64 }
+}
+
+/// The entries of an axis, 0 or 1, in the order `p`, a vector for every matrix, or one for all.
+pub(crate) fn permuted(x: &Var, p: &Var, axis: usize) -> Var {
+    if p.rank() == 1 { x.index_select(p, axis) } else { x.gather(&over_matrix(p, x, axis), axis) }
+}
+
+/// The rows that [`permuted`] put in the order `p`, in their former places.
+pub(crate) fn unpermuted(x: &Var, p: &Var) -> Var {
+    let (extent, p) = ([x.extent(0)], &p.convert(DType::I64));
+    if p.rank() == 1 {
+        apply1(&IndexAdd { axis: 0, extent }, &[x, p])
+    } else {
+        apply1(&ScatterAdd { axis: 0, extent }, &[x, &over_matrix(p, x, 0)])
+    }
+}
+
+/// Vectors along an axis of the matrices of `x`, repeated along the other one and over what batch axes they lack.
+fn over_matrix(p: &Var, x: &Var, axis: usize) -> Var {
+    let axes: Axes = std::iter::once(axis).chain(2..p.rank() + 1).collect();
+    p.broadcast_in_dim(&x.shape(), &axes)
 }

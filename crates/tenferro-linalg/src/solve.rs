@@ -10,16 +10,16 @@ use crate::{
         expect_square, expect_stack, for_each, unlisted, work,
     },
     lu::LuFactor,
+    system::{System, paired},
 };
 use smallvec::{SmallVec, smallvec};
 use tenferro_core_ops::{
-    Arg, Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, align_batch, apply_n,
-    apply1,
+    Arg, Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply_n, apply1,
     ops::{DotGeneral, FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
 use tenferro_internal_dense::{Field, Strided};
-use tenferro_tensor::{DType, Error, Result, Tensor, dispatch_float};
+use tenferro_tensor::{DType, Result, Tensor, dispatch_float};
 
 /// `X = A^-1 B`, or `A^-H B` if `adjoint`. Inputs: A, the two outputs of [`LuFactor`] on A, B.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -137,21 +137,17 @@ fn run<T: Element>(
 /// A matrix that is not square, or singular (elimination met a pivot that is exactly zero), or has an element
 /// that is NaN or infinite; a number of rows that does not fit.
 pub fn solve(a: &Var, b: &Var) -> Var {
-    Var::from(try_solve(a, b))
+    solve_with(a, b, System::left())
 }
 
-fn try_solve(a: &Var, b: &Var) -> Result<Var> {
-    let vector = b.ok()?.rank() == 1;
-    let b = if vector { b.expand_dims(&[1]) } else { b.clone() };
-    if a.ok()?.rank() < 2 || b.rank() < 2 {
-        let rank = a.rank().min(b.rank());
-        return Err(Error::rank(LuSolve::NAME, "rank of an operand", rank, "at least 2 (1 for a vector b)"));
-    }
-    let common = DType::promote(a.dtype(), b.dtype());
-    let dtype = if common.is_differentiable() { common } else { DType::F64 };
-    let (a, b) = align_batch(LuSolve::NAME, &a.convert(dtype), &b.convert(dtype))?;
-    let factors = apply_n(&LuFactor { hint: true }, &[&a.detach()], 2);
-    factors[0].ok()?;
-    let x = apply1(&LuSolve { adjoint: false }, &[&a, &factors[0], &factors[1], &b]);
-    Ok(if vector && x.rank() == 2 { x.squeeze(&[1]) } else { x })
+/// As [`solve`], from either side and with the transpose or the adjoint of A in its place, which is not formed. A
+/// vector on the left of A is a row.
+pub fn solve_with(a: &Var, b: &Var, system: System) -> Var {
+    paired(LuSolve::NAME, a, b, system.is_right(), |a, b| {
+        let factors = apply_n(&LuFactor { hint: true }, &[&a.detach()], 2);
+        if factors[0].ok().is_err() {
+            return factors[0].clone();
+        }
+        system.solve(b, |adjoint, b| apply1(&LuSolve { adjoint }, &[a, &factors[0], &factors[1], b]))
+    })
 }

@@ -3,7 +3,7 @@
 // A row with one result needs no `?` around its last step.
 #![allow(clippy::needless_question_mark)]
 
-use crate::{Limits, SpectralFunction, Svd, ops};
+use crate::{Limits, SpectralFunction, Svd, System, Triangular, ops};
 use tenferro_core_ops::{Out, Var};
 use tenferro_cpu::CpuExecSession;
 use tenferro_runtime::{Tensor, TensorRead, execute, surfaces, tier::Recorded};
@@ -38,6 +38,10 @@ surfaces! {
     fn eigh(a) -> [R, T] = paired(ops::eigh(a));
     /// The eigenvalues of `eigh`, ascending. Their derivative needs no gaps between them.
     fn eigvalsh(a) -> [R] = ops::eigvalsh(a);
+    /// `(w, V)` with `A V = B V diag(w)` and `V^H B V = 1` for a Hermitian A and a positive definite B: w real and
+    /// ascending. Batch axes are aligned, dtypes promoted. A counts by its Hermitian part, B by its lower
+    /// triangle.
+    fn eigh_generalized(a, b: T) -> [R, T] = paired(ops::eigh_generalized(a, b));
     /// `(w, V)` with `A V = V diag(w)`, both complex: columns of V have length 1 and a positive component of
     /// the largest modulus; w is in no order, but pairs of conjugates stand together. Axes from 2 on are batch
     /// axes. NaN and infinities are errors; defective matrices have no derivative.
@@ -47,9 +51,46 @@ surfaces! {
     /// `(p, L, U)` with `A[p, :] = L U`: p an i64 vector, L `m x k` lower triangular with diagonal 1, U
     /// `k x n` upper triangular.
     fn lu(a) -> [I, T, T] = listed(ops::lu(a));
+    /// `(packed, p)`: the factors of `lu` in one matrix, L below the diagonal and U on and above it, and the
+    /// permutation.
+    fn lu_factor(a) -> [T, I] = {
+        let (packed, p) = ops::lu_factor(a);
+        [packed, p]
+    };
+    /// The solution of the system with A from its packed factors and permutation.
+    fn lu_solve(packed, p: I, b: T; system: System) -> [T] = ops::lu_solve(packed, p, b, system);
+    /// `(p, q, L, U)` with `A[p, :][:, q] = L U`: p and q i64 vectors, L `m x k` lower triangular with diagonal 1,
+    /// U `k x n` upper triangular, whose diagonal falls to zero after the rank of A.
+    fn lu_full(a) -> [I, I, T, T] = {
+        let (p, q, l, u) = ops::lu_full(a);
+        [p, q, l, u]
+    };
+    /// The solution of `A X = B` from `l`, `u`, `p` and `q` with `A[p, :][:, q] = L U`.
+    fn lu_full_solve(l, u: T, p: I, q: I, b: T) -> [T] = ops::lu_full_solve(l, u, p, q, b);
     /// The solution of `A X = B`. If `b` has one axis, it is a vector, and so is the solution. A singular
     /// matrix is an error.
     fn solve(a, b: T) -> [T] = ops::solve(a, b);
+    /// As `solve`, with the unknown on either side, and the transpose or the adjoint of A in its place.
+    fn solve_with(a, b: T; system: System) -> [T] = ops::solve_with(a, b, system);
+    /// The solution of `T X = B`, or of another form of the system, for a triangle T of a matrix, of which nothing
+    /// else is read.
+    fn triangular_solve(t, b: T; form: Triangular) -> [T] = ops::triangular_solve(t, b, form);
+    /// `A^-1`. A singular matrix is an error.
+    fn inv(a) -> [T] = ops::inv(a);
+    /// The determinant, with derivatives of any order that are right at singular matrices.
+    fn det(a) -> [T] = ops::det(a);
+    /// `(sign, log)` with `det A = sign exp(log)`: the sign is 1 or -1, or a phase, the logarithm real. For a
+    /// singular matrix they are 0 and -infinity.
+    fn slogdet(a) -> [T, R] = {
+        let (sign, log) = ops::slogdet(a);
+        [sign, log]
+    };
+    /// The lower triangular L, with positive diagonal, of `A = L L^H`. Only the lower triangle of A is read, but
+    /// the derivative is that of the factor of `(A + A^H) / 2`. A matrix that is not positive definite is an
+    /// error.
+    fn cholesky(a) -> [T] = ops::cholesky(a);
+    /// The solution of `A X = B` from the factor `l` of `A = L L^H`.
+    fn cholesky_solve(l, b: T) -> [T] = ops::cholesky_solve(l, b);
     /// `f(A) = U f(s) V^H`, with derivatives that are right at every degeneracy.
     fn spectral(a; f: &SpectralFunction) -> [T] = ops::spectral(a, f);
 }

@@ -1,8 +1,11 @@
 //! Systems with a triangular matrix.
 
-use crate::batch::{
-    Element, Matrices, Results, copy_matrix, count, expect_batch, expect_matrix, expect_square, for_each,
-    unlisted, work,
+use crate::{
+    batch::{
+        Element, Matrices, Results, copy_matrix, count, expect_batch, expect_matrix, expect_square, for_each,
+        unlisted, work,
+    },
+    system::{System, paired},
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
@@ -105,4 +108,77 @@ fn run<T: Element>(
     .map_err(|e| e.error(TriangularSolve::NAME, t.shape()))?;
     // SAFETY: every system was solved.
     Ok(smallvec![unsafe { solution.finish() }])
+}
+
+/// Which triangle of a matrix a system has, and how it is posed.
+///
+/// ```
+/// use tenferro_cpu::CpuBackend;
+/// use tenferro_linalg::prelude::*;
+/// use tenferro_runtime::{Tensor, prelude::*};
+///
+/// let mut cpu = CpuBackend::new();
+/// // T = [2 0; 1 4]; what is not of the triangle is not read.
+/// let t = Tensor::from_vec_col_major([2, 2], vec![2.0, 1.0, f64::NAN, 4.0])?;
+/// let b = Tensor::from_vec_col_major([2], vec![4.0, 4.0])?;
+/// assert_eq!(t.triangular_solve(&b, Triangular::lower(), &mut cpu)?.as_slice::<f64>()?, [2.0, 0.5]);
+/// let unit = Triangular::lower().unit_diagonal();
+/// assert_eq!(t.triangular_solve(&b, unit, &mut cpu)?.as_slice::<f64>()?, [4.0, 0.0]);
+/// assert_eq!(t.triangular_solve(&b, unit.right(), &mut cpu)?.as_slice::<f64>()?, [0.0, 4.0]);
+/// # Ok::<(), tenferro_tensor::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Triangular {
+    lower: bool,
+    unit_diagonal: bool,
+    system: System,
+}
+
+impl Triangular {
+    /// `T X = B` with T on and below the diagonal.
+    pub const fn lower() -> Triangular {
+        Triangular { lower: true, unit_diagonal: false, system: System::left() }
+    }
+
+    /// `T X = B` with T on and above the diagonal.
+    pub const fn upper() -> Triangular {
+        Triangular { lower: false, ..Triangular::lower() }
+    }
+
+    /// With a diagonal of 1 in place of what is there.
+    pub const fn unit_diagonal(self) -> Triangular {
+        Triangular { unit_diagonal: true, ..self }
+    }
+
+    /// `X T = B`.
+    pub const fn right(self) -> Triangular {
+        Triangular { system: self.system.from_right(), ..self }
+    }
+
+    /// With the transpose of T in its place.
+    pub const fn transposed(self) -> Triangular {
+        Triangular { system: self.system.transposed(), ..self }
+    }
+
+    /// With the adjoint of T in its place.
+    pub const fn adjoint(self) -> Triangular {
+        Triangular { system: self.system.adjoint(), ..self }
+    }
+}
+
+/// The solution for operands of one dtype and one batch.
+pub(crate) fn triangle_solve(t: &Var, b: &Var, form: Triangular) -> Var {
+    let Triangular { lower, unit_diagonal, system } = form;
+    system.solve(b, |adjoint, b| apply1(&TriangularSolve { lower, unit_diagonal, adjoint }, &[t, b]))
+}
+
+/// The solution of `T X = B`, or of the form that the last argument says, for a triangle T of a square matrix,
+/// of which nothing else is read. Vectors, batch axes and dtypes are as for [`solve_with`](crate::ops::solve_with).
+/// NaN and infinities propagate.
+///
+/// # Errors
+/// A matrix that is not square, or has a zero on its diagonal; a number of rows, or columns from the right, that
+/// does not fit.
+pub fn triangular_solve(t: &Var, b: &Var, form: Triangular) -> Var {
+    paired(TriangularSolve::NAME, t, b, form.system.is_right(), |t, b| triangle_solve(t, b, form))
 }

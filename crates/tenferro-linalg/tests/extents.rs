@@ -3,7 +3,10 @@
 
 use tenferro_core_ops::{Op, Out};
 use tenferro_cpu::CpuBackend;
-use tenferro_linalg::{Gaps, LuFactor, LuSolve, Rank, SpectralCore, SpectralFunction, Svd, TriangularSolve};
+use tenferro_linalg::{
+    Cholesky, Det, DetDerivative, Gaps, Inverse, LuFactor, LuFull, LuSolve, Rank, SpectralCore,
+    SpectralFunction, Svd, TriangularSolve,
+};
 use tenferro_runtime::execute;
 use tenferro_tensor::{C64, DType, Result, Tensor};
 
@@ -31,6 +34,10 @@ fn long_stacks_of_empty_matrices_have_empty_results() -> Result<()> {
     let (svd, lu) = (Svd { full: false }, LuFactor { hint: false });
     assert_eq!(of(&svd, &[&[0, 2, LONG]])?, [vec![0, 0, LONG], vec![0, LONG], vec![0, 2, LONG]]);
     assert_eq!(of(&lu, &[&[0, 0, LONG]])?, [vec![0, 0, LONG], vec![0, LONG]]);
+    for op in [&Cholesky as &dyn Op, &Inverse, &DetDerivative] {
+        assert_eq!(of(op, &[&[0, 0, LONG]])?, [[0, 0, LONG]]);
+    }
+    assert_eq!(of(&LuFull, &[&[0, 0, LONG]])?, [vec![0, 0, LONG], vec![0, LONG], vec![0, LONG]]);
     let lower = TriangularSolve { lower: true, unit_diagonal: true, adjoint: false };
     assert_eq!(of(&lower, &[&[0, 0, LONG], &[0, 2, LONG]])?, [[0, 2, LONG]]);
     let (a, p) = ((DType::F64, &[0, 0, LONG][..]), (DType::I64, &[0, LONG][..]));
@@ -49,6 +56,10 @@ fn large_matrices_of_an_empty_stack_have_empty_results() -> Result<()> {
     let stack = [WIDE, WIDE, 0];
     assert_eq!(of(&Svd { full: true }, &[&stack])?, [stack.to_vec(), vec![WIDE, 0], stack.to_vec()]);
     assert_eq!(of(&LuFactor { hint: false }, &[&stack])?, [stack.to_vec(), vec![WIDE, 0]]);
+    for op in [&Cholesky as &dyn Op, &Inverse, &DetDerivative] {
+        assert_eq!(of(op, &[&stack])?, [stack]);
+    }
+    assert_eq!(of(&Det, &[&stack])?, [[0]]);
     let upper = TriangularSolve { lower: false, unit_diagonal: false, adjoint: false };
     assert_eq!(of(&upper, &[&stack, &stack])?, [stack]);
     let core = SpectralCore { f: SpectralFunction::power(2.0) };

@@ -46,6 +46,10 @@ impl Matrix {
         Matrix::from_fn(self.columns, self.rows, |i, j| self.at(j, i).conj())
     }
 
+    pub(crate) fn transposed(&self) -> Matrix {
+        Matrix::from_fn(self.columns, self.rows, |i, j| self.at(j, i))
+    }
+
     /// `self o`
     pub(crate) fn times(&self, o: &Matrix) -> Matrix {
         assert_eq!(self.columns, o.rows, "a product of fitting matrices");
@@ -171,6 +175,67 @@ impl Matrix {
         (p, l, Matrix::from_fn(k, n, |i, j| if i <= j { a.at(i, j) } else { ZERO }))
     }
 
+    /// `(p, q, L, U)` with `A[p, :][:, q] = L U`, by elimination with the largest of all elements that are left.
+    pub(crate) fn lu_full(&self) -> (Vec<usize>, Vec<usize>, Matrix, Matrix) {
+        let k = self.rows.min(self.columns);
+        let (mut a, mut l) = (self.clone(), Matrix::diagonal(self.rows, k, &[]));
+        let (mut p, mut q): (Vec<usize>, Vec<usize>) =
+            ((0..self.rows).collect(), (0..self.columns).collect());
+        for step in 0..k {
+            let size = |&(i, j): &(usize, usize)| a.at(p[i], q[j]).re.abs() + a.at(p[i], q[j]).im.abs();
+            let places = (step..self.columns).flat_map(|j| (step..self.rows).map(move |i| (i, j)));
+            let (i, j) =
+                places.reduce(|x, y| if size(&y) > size(&x) { y } else { x }).expect("some are left");
+            p.swap(step, i);
+            q.swap(step, j);
+            l.set(p[step], step, ONE);
+            for &row in &p[step + 1..] {
+                let c = a.at(row, q[step]) / a.at(p[step], q[step]);
+                l.set(row, step, c);
+                for &column in &q[step + 1..] {
+                    a.set(row, column, a.at(row, column) - c * a.at(p[step], column));
+                }
+            }
+        }
+        let u = Matrix::from_fn(k, self.columns, |i, j| if i <= j { a.at(p[i], q[j]) } else { ZERO });
+        (p.clone(), q, l.permuted(&p), u)
+    }
+
+    /// The matrix without row i and column j.
+    fn minor(&self, i: usize, j: usize) -> Matrix {
+        let skip = |k: usize, at: usize| if k < at { k } else { k + 1 };
+        Matrix::from_fn(self.rows - 1, self.columns - 1, |r, c| self.at(skip(r, i), skip(c, j)))
+    }
+
+    /// The determinant, by expansion along the first column, or of the factors where that takes too long.
+    pub(crate) fn det(&self) -> C64 {
+        match self.rows {
+            0 => ONE,
+            1..6 => (0..self.rows).map(|i| self.at(i, 0) * self.cofactor(i, 0)).sum(),
+            n => {
+                let (mut p, _, u) = self.lu();
+                let mut sign = 1.0;
+                for i in 0..n {
+                    while p[i] != i {
+                        let j = p[i];
+                        p.swap(i, j);
+                        sign = -sign;
+                    }
+                }
+                (0..n).map(|i| u.at(i, i)).product::<C64>() * sign
+            }
+        }
+    }
+
+    fn cofactor(&self, i: usize, j: usize) -> C64 {
+        self.minor(i, j).det() * if (i + j).is_multiple_of(2) { 1.0 } else { -1.0 }
+    }
+
+    /// The derivatives of the determinant by the elements.
+    pub(crate) fn cofactors(&self) -> Matrix {
+        Matrix::from_fn(self.rows, self.columns, |i, j| self.cofactor(i, j))
+    }
+
     /// `A^-1 b`
     pub(crate) fn solve(&self, b: &Matrix) -> Matrix {
         let (p, l, u) = self.lu();
@@ -186,6 +251,19 @@ impl Matrix {
             }
         }
         x
+    }
+
+    /// L with `A = L L^H`, row by row, from the lower triangle of a positive definite matrix.
+    pub(crate) fn cholesky(&self) -> Matrix {
+        let mut l = Matrix::diagonal(self.rows, self.rows, &[]);
+        for i in 0..self.rows {
+            for j in 0..=i {
+                let known: C64 = (0..j).map(|k| l.at(i, k) * l.at(j, k).conj()).sum();
+                let rest = self.at(i, j) - known;
+                l.set(i, j, if i == j { rest.re.sqrt().into() } else { rest / l.at(j, j) });
+            }
+        }
+        l
     }
 
     /// An orthonormal basis that begins with the orthonormalized columns, by projections, done twice for
@@ -272,9 +350,19 @@ mod tests {
                 assert!(distance(&v.scaled(&w).times(&v.adjoint()), &h) < 1e-14, "{shape:?}");
                 assert!(w.windows(2).all(|w| w[0] <= w[1]), "{shape:?}");
             }
+            let (p, q, l, upper) = a.lu_full();
+            let turned = a.permuted(&p).transposed().permuted(&q).transposed();
+            assert!(distance(&l.times(&upper), &turned) < 1e-14, "{shape:?}");
             let q = u.basis();
             assert!(distance(&q.times(&q.adjoint()), &Matrix::identity(shape[0])) < 1e-14, "{shape:?}");
             if shape[0] == shape[1] {
+                let identity = Matrix::identity(shape[0]);
+                let adjugate = a.cofactors().transposed();
+                let scaled = Matrix::from_fn(shape[0], shape[0], |i, j| identity.at(i, j) * a.det());
+                assert!(distance(&a.times(&adjugate), &scaled) < 1e-13, "{shape:?}");
+                let gram = a.times(&a.adjoint());
+                let l = gram.cholesky();
+                assert!(distance(&l.times(&l.adjoint()), &gram) < 1e-13, "{shape:?}");
                 assert!(distance(&a.times(&a.solve(&u)), &u) < 1e-13, "{shape:?}");
             }
         }

@@ -3,7 +3,10 @@
 //! The operations read one triangle, and their derivatives are those of functions of Hermitian matrices. So
 //! derivatives are compared with differences for functions that take the Hermitian part of a matrix first.
 
-use super::*;
+use super::{
+    cholesky::{definite, hermitian_part},
+    *,
+};
 use crate::{
     array::Elem,
     info::{op, surface},
@@ -13,7 +16,7 @@ use tenferro_core_ops::{Var, apply1, build};
 use tenferro_linalg::{EigenvalueGaps, LinalgOps, LinalgRecorded, TypedLinalgOps, ops};
 
 pub(super) fn list() -> Vec<OpInfo> {
-    vec![factors(), values(), invariants(), multiplet(), gaps()]
+    vec![factors(), values(), invariants(), multiplet(), generalized(), generalized_invariants(), gaps()]
 }
 
 /// Why differences do not apply.
@@ -29,7 +32,7 @@ fn completed(a: &Matrix) -> Matrix {
     })
 }
 
-fn hermitian_part(x: &Var) -> Var {
+fn part(x: &Var) -> Var {
     (x + &x.adjoint()) * 0.5
 }
 
@@ -149,7 +152,7 @@ fn invariants() -> OpInfo {
     op(
         "eigh_invariants",
         |_: &(), x: &[Var]| {
-            let (w, v) = ops::eigh(&hermitian_part(&x[0]));
+            let (w, v) = ops::eigh(&part(&x[0]));
             let weights = build::iota(w.dtype(), &w.shape(), 0) + 1.0;
             let with = |w: &Var| (&v * &w.expand_dims(&[0])).matmul(&v.adjoint());
             [with(&w), with(&weights), w]
@@ -188,7 +191,7 @@ fn multiplet() -> OpInfo {
     op(
         "eigh_multiplet",
         |&r: &usize, x: &[Var]| {
-            let (w, v) = ops::eigh(&hermitian_part(&x[0]));
+            let (w, v) = ops::eigh(&part(&x[0]));
             let n = w.extent(0);
             let first = n.sub(&r.into(), "eigh_multiplet").unwrap_or(n.clone());
             let (w, v) = (w.slice_axis(0, first.clone(), n.clone()), v.slice_axis(1, first, n));
@@ -225,6 +228,123 @@ fn multiplet() -> OpInfo {
     .skip("surfaces", COMPOSED)
     .symbolic(1, &[&["n", "n"]])
     .error_of("eigh", 1, vec![f64s(&[1, 1], &[f64::NAN])], &["[0, 0]", "finite"])
+    .done()
+}
+
+/// `(w, V)` with `A V = B V diag(w)`, of A and B^-1/2 A B^-1/2, whose eigenvectors are B^1/2 V.
+fn generalized_reference(a: &Matrix, b: &Matrix) -> (Vec<f64>, Matrix) {
+    let (s, q) = completed(b).eigh();
+    let inverse: Vec<f64> = s.iter().map(|s| 1.0 / s.sqrt()).collect();
+    let root = q.scaled(&inverse).times(&q.adjoint());
+    let (w, v) = root.times(&hermitian_half(a)).times(&root).eigh();
+    (w, root.times(&v))
+}
+
+fn generalized_values(a: &Array, b: &Array) -> Array {
+    let pairs = matrices(a).into_iter().zip(matrices(b));
+    let w: Vec<Vec<f64>> = pairs.map(|(a, b)| generalized_reference(&a, &b).0).collect();
+    stack_vectors(a.dtype.real(), a.shape[0], &a.shape[2..], &w)
+}
+
+/// Matrices, and positive definite ones.
+fn pairs(dtype: DType, shape: &[usize], seed: u64) -> Vec<Array> {
+    vec![any(dtype, shape, seed), hermitian_part(&definite(dtype, shape, seed + 100))]
+}
+
+fn generalized() -> OpInfo {
+    op(
+        "eigh_generalized",
+        |_: &(), x: &[Var]| <[Var; 2]>::from(ops::eigh_generalized(&x[0], &x[1])),
+        |_, x| {
+            let (a, b) = (x[0].cast(floating(x[0].dtype)), x[1].cast(floating(x[1].dtype)));
+            let n = a.shape[0];
+            let half = each_matrix(&a, [n, n], |a| hermitian_half(&a));
+            vec![half, generalized_values(&a, &b), identities(&a, n)]
+        },
+    )
+    // A + A V - B V diag(w), w and V^H B V.
+    .observe(|_, x, y| {
+        let (w, v) = (&y[0], &y[1]);
+        let n = v.shape[0];
+        let of = |x: &Array, f: fn(&Matrix) -> Matrix| each_matrix(&x.cast(v.dtype), [n, n], |a| f(&a));
+        let (a, b) = (of(&x[0], hermitian_half), of(&x[1], completed));
+        let scaled: Vec<Matrix> = matrices(v).iter().zip(vectors(w)).map(|(v, w)| v.scaled(&w)).collect();
+        let scaled = stack(v.dtype, [n, n], &v.shape[2..], &scaled);
+        let (av, bv) = (each_pair(&a, v, [n, n], Matrix::times), each_pair(&b, v, [n, n], Matrix::times));
+        let bvw = each_pair(&b, &scaled, [n, n], Matrix::times);
+        let rest = each_pair(&av, &bvw, [n, n], |x, y| x.plus(-1.0, y));
+        vec![
+            each_pair(&a, &rest, [n, n], |x, y| x.plus(1.0, y)),
+            w.clone(),
+            each_pair(v, &bv, [n, n], |v, bv| v.adjoint().times(bv)),
+        ]
+    })
+    .surface(surface!((); LinalgOps, TypedLinalgOps; eigh_generalized(1)))
+    // The condition of B.
+    .tolerance(bound(5, 8.0))
+    .each(FLOATS, |o, d| {
+        o.sample((), pairs(d, &[3, 3], 1))
+            .sample((), pairs(d, &[1, 1], 2))
+            .sample((), pairs(d, &[2, 2, 3], 3))
+            .sample((), pairs(d, &[0, 0], 4))
+            .sample((), pairs(d, &[2, 2, 0], 5))
+            .kink((), vec![identities(&any(d, &[3, 3], 6), 3), identities(&any(d, &[3, 3], 6), 3)])
+    })
+    .kink((), vec![any(I64, &[2, 2], 7), Array::ints(I64, &[2, 2], &[4, 2, 2, 3])])
+    .symbolic_call(&[(F64, &["n", "n"]), (F64, &["n", "n"])], |x| {
+        let b = x[1].matmul(&x[1].adjoint()) + build::eye(F64, &x[1].extent(0));
+        ops::eigh_generalized(&x[0], &b).0
+    })
+    .skip("rank_0", "a matrix is needed")
+    .skip("precision", "the vectors' phases are a gauge; see eigh_generalized_invariants")
+    .skip("jvp", "the vectors' phases are a gauge; see eigh_generalized_invariants")
+    .skip("second_order", "the vectors' phases are a gauge; see eigh_generalized_invariants")
+    .error((), vec![any(F64, &[3], 1), any(F64, &[3, 3], 1)], &["1", "at least 2"])
+    .error_of(
+        "cholesky",
+        (),
+        vec![f64s(&[2, 2], &[1.0, 0.0, 0.0, 1.0]), f64s(&[2, 2], &[1.0, 0.0, 0.0, -1.0])],
+        &["order 2", "positive definite"],
+    )
+    .error_of("triangular_solve", (), vec![any(F64, &[2, 2], 1), f64s(&[1, 1], &[1.0])], &["2", "1"])
+    .done()
+}
+
+/// w and V diag(1, 2, ..) V^H of A and of B B^H + 4.
+fn generalized_invariants() -> OpInfo {
+    op(
+        "eigh_generalized_invariants",
+        |_: &(), x: &[Var]| {
+            let n = x[1].extent(0);
+            let four = (build::eye(x[1].dtype(), &n) * 4.0).batch_like(&x[1]);
+            let (w, v) = ops::eigh_generalized(&x[0], &(x[1].matmul(&x[1].adjoint()) + four));
+            let weights = build::iota(w.dtype(), &w.shape(), 0) + 1.0;
+            [(&v * &weights.expand_dims(&[0])).matmul(&v.adjoint()), w]
+        },
+        |_, x| {
+            let n = x[0].shape[0];
+            let weights: Vec<f64> = (1..=n).map(|i| i as f64).collect();
+            let far = |b: &Matrix| b.times(&b.adjoint()).plus(4.0, &Matrix::identity(n));
+            let b = each_matrix(&x[1], [n, n], |b| far(&b));
+            vec![
+                each_pair(&x[0], &b, [n, n], |a, b| {
+                    let v = generalized_reference(a, b).1;
+                    v.scaled(&weights).times(&v.adjoint())
+                }),
+                generalized_values(&x[0], &b),
+            ]
+        },
+    )
+    .tolerance(bound(5, 8.0))
+    .each(FLOATS, |o, d| {
+        o.sample((), vec![with_eigenvalues(d, &[&[-8.0, 1.5, 20.0]], 1), any(d, &[3, 3], 2)])
+            .sample((), vec![with_eigenvalues(d, &[&[-8.0, 5.0], &[2.0, 15.0]], 3), any(d, &[2, 2, 2], 4)])
+            .sample((), vec![any(d, &[0, 0], 5), any(d, &[0, 0], 6)])
+    })
+    .symbolic((), &[&["n", "n"], &["n", "n"]])
+    .skip("rank_0", "a matrix is needed")
+    .skip("surfaces", COMPOSED)
+    .error_of("eigh_generalized", (), vec![any(F64, &[3], 1), any(F64, &[3, 3], 1)], &["1", "at least 2"])
     .done()
 }
 

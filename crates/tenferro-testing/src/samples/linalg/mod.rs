@@ -7,8 +7,11 @@
 //! and their derivatives as part of the operations that they serve.
 
 mod bond;
+mod cholesky;
+mod det;
 mod eig;
 mod eigh;
+mod lu;
 mod spectral;
 mod split;
 mod svd;
@@ -38,6 +41,9 @@ pub(super) fn list() -> Vec<OpInfo> {
         eigh::list(),
         eig::list(),
         systems::list(),
+        lu::list(),
+        cholesky::list(),
+        det::list(),
         spectral::list(),
         truncate::list(),
         split::list(),
@@ -93,4 +99,30 @@ fn identities(a: &Array, n: usize) -> Array {
 /// The dtype in which matrices of `dtype` are decomposed.
 fn floating(dtype: DType) -> DType {
     if dtype.is_differentiable() { dtype } else { F64 }
+}
+
+/// `f` of the matrices and right-hand sides of a system, whose batch axes align from axis 2 on. A vector is a
+/// column, or a row if `right`, and so is its result.
+fn with_batch(a: &Array, b: &Array, right: bool, f: impl Fn(&Matrix, &Matrix) -> Matrix) -> Array {
+    let vector = b.rank() == 1;
+    let b = match (vector, right) {
+        (false, _) => b.clone(),
+        (true, false) => b.reshape(&[b.shape[0], 1]),
+        (true, true) => b.reshape(&[1, b.shape[0]]),
+    };
+    let rank = a.rank().max(b.rank());
+    let long = |a: &Array| {
+        let mut shape = a.shape.clone();
+        shape.resize(rank, 1);
+        a.reshape(&shape)
+    };
+    let (a, b) = (long(a), long(&b));
+    let batch: Vec<usize> =
+        (2..rank).map(|i| if a.shape[i] == 1 { b.shape[i] } else { a.shape[i] }).collect();
+    let full = |a: &Array| {
+        let shape: Vec<usize> = a.shape[..2].iter().chain(&batch).copied().collect();
+        a.broadcast(&shape)
+    };
+    let y = each_pair(&full(&a), &full(&b), extents(&b).0, f);
+    if vector && batch.is_empty() { y.reshape(&[y.data.len()]) } else { y }
 }

@@ -7,15 +7,50 @@ use crate::{
 };
 use tenferro_core_ops::{Var, apply_n, apply1};
 use tenferro_linalg::{
-    LinalgOps, LinalgRecorded, LuFactor, LuSolve, StopGradient, TriangularSolve, TypedLinalgOps, ops,
+    LinalgOps, LinalgRecorded, LuFactor, LuSolve, StopGradient, System, Triangular, TriangularSolve,
+    TypedLinalgOps, ops,
 };
 
 pub(super) fn list() -> Vec<OpInfo> {
-    vec![lu(), lu_factors(), lu_packed(), solve(), lu_solve(), triangular_solve(), stop_gradient()]
+    vec![
+        lu(),
+        lu_factors(),
+        lu_packed(),
+        solve(),
+        solve_with(),
+        solve_by_hints(),
+        triangle(),
+        triangular_solve(),
+        stop_gradient(),
+    ]
+}
+
+/// From the right, and 0 for the matrix, 1 for its transpose, 2 for its adjoint.
+pub(super) type Form = (bool, u8);
+
+pub(super) const FORMS: [Form; 6] = [(false, 0), (false, 1), (false, 2), (true, 0), (true, 1), (true, 2)];
+
+pub(super) fn system((right, form): Form) -> System {
+    let system = if right { System::right() } else { System::left() };
+    match form {
+        0 => system,
+        1 => system.transposed(),
+        _ => system.adjoint(),
+    }
+}
+
+/// The solution of a system of this form.
+pub(super) fn posed((right, form): Form, a: &Matrix, b: &Matrix) -> Matrix {
+    let a = match form {
+        0 => a.clone(),
+        1 => a.transposed(),
+        _ => a.adjoint(),
+    };
+    if right { a.transposed().solve(&b.transposed()).transposed() } else { a.solve(b) }
 }
 
 /// p, L and U.
-fn eliminated(a: &Array) -> [Array; 3] {
+pub(super) fn eliminated(a: &Array) -> [Array; 3] {
     let a = a.cast(floating(a.dtype));
     let ([m, n], batch) = extents(&a);
     let k = m.min(n);
@@ -29,7 +64,7 @@ fn eliminated(a: &Array) -> [Array; 3] {
 }
 
 /// The strict part of L and U in one matrix.
-fn packed(a: &Array) -> Array {
+pub(super) fn packed(a: &Array) -> Array {
     each_matrix(a, extents(a).0, |a| {
         let (_, l, u) = a.lu();
         Matrix::from_fn(a.rows, a.columns, |i, j| if i > j { l.at(i, j) } else { u.at(i, j) })
@@ -124,25 +159,7 @@ fn solve() -> OpInfo {
         |_: &(), x: &[Var]| ops::solve(&x[0], &x[1]),
         |_, x| {
             let d = floating(x[0].dtype);
-            let (a, b) = (x[0].cast(d), x[1].cast(d));
-            let vector = b.rank() == 1;
-            let right = if vector { b.reshape(&[b.shape[0], 1]) } else { b.clone() };
-            // Batch axes align from axis 2 on.
-            let rank = a.rank().max(right.rank());
-            let long = |a: &Array| {
-                let mut shape = a.shape.clone();
-                shape.resize(rank, 1);
-                a.reshape(&shape)
-            };
-            let (a, right) = (long(&a), long(&right));
-            let batch: Vec<usize> =
-                (2..rank).map(|i| if a.shape[i] == 1 { right.shape[i] } else { a.shape[i] }).collect();
-            let full = |a: &Array| {
-                let shape: Vec<usize> = a.shape[..2].iter().chain(&batch).copied().collect();
-                a.broadcast(&shape)
-            };
-            let y = each_pair(&full(&a), &full(&right), extents(&right).0, Matrix::solve);
-            if vector && batch.is_empty() { y.reshape(&b.shape) } else { y }
+            with_batch(&x[0].cast(d), &x[1].cast(d), false, Matrix::solve)
         },
     )
     .surface(surface!((); LinalgOps, TypedLinalgOps; solve(1)))
@@ -193,10 +210,47 @@ fn solve() -> OpInfo {
     .done()
 }
 
-/// A^-1 B, or A^-H B, from A, its packed factors and permutation, and B.
-fn lu_solve() -> OpInfo {
+/// Every form of a system.
+fn solve_with() -> OpInfo {
     op(
-        "lu_solve",
+        "solve_with",
+        |&p: &Form, x: &[Var]| ops::solve_with(&x[0], &x[1], system(p)),
+        |&p, x| with_batch(&x[0], &x[1], p.0, |a, b| posed(p, a, b)),
+    )
+    .surface(surface!(Form; LinalgOps, TypedLinalgOps; solve_with(1) |p| system(*p)))
+    // See `dominant`.
+    .tolerance(bound(5, 2.5))
+    .each(FLOATS, |o, d| {
+        let ab = |a: &[usize], b: &[usize], seed| vec![dominant(d, a, seed), any(d, b, seed + 1)];
+        o.each(FORMS, |o, p| {
+            let b: &[usize] = if p.0 { &[2, 3] } else { &[3, 2] };
+            o.sample(p, ab(&[3, 3], b, 1)).sample(p, ab(&[3, 3], &[3], 3))
+        })
+        .sample((true, 0), ab(&[2, 2, 3], &[1, 2, 3], 5))
+        .sample((true, 2), ab(&[2, 2, 2], &[1, 2], 7))
+        .sample((false, 1), ab(&[2, 2], &[2, 2, 3], 9))
+        .sample((true, 1), ab(&[0, 0], &[2, 0], 11))
+        .sample((true, 0), ab(&[2, 2], &[0, 2], 13))
+    })
+    .symbolic((true, 0), &[&["n", "n"], &["m", "n"]])
+    .symbolic((false, 1), &[&["n", "n"], &["n", "m"]])
+    .symbolic((true, 2), &[&["n", "n"], &["n"]])
+    .skip("rank_0", "a matrix is needed")
+    .error_of("solve", (true, 0), vec![any(F64, &[2, 2], 1), any(F64, &[2, 3], 2)], &["3", "2"])
+    .error_of("solve", (true, 1), vec![any(F64, &[2], 1), any(F64, &[2], 2)], &["1", "at least 2"])
+    .error_of(
+        "solve",
+        (true, 2),
+        vec![f64s(&[2, 2], &[1.0, 2.0, 2.0, 4.0]), any(F64, &[2], 1)],
+        &["pivot 1", "zero", "inverse"],
+    )
+    .done()
+}
+
+/// A^-1 B, or A^-H B, from A, its packed factors and permutation, and B.
+fn solve_by_hints() -> OpInfo {
+    op(
+        "solve_by_hints",
         |&adjoint: &bool, x: &[Var]| apply1(&LuSolve { adjoint }, &[&x[0], &x[1], &x[2], &x[3]]),
         |&adjoint, x| {
             each_pair(
@@ -256,25 +310,91 @@ fn lu_solve() -> OpInfo {
     .done()
 }
 
-/// Lower, with a diagonal of 1, and adjoint.
+/// What a system with a triangle reads of a matrix.
+fn part(lower: bool, unit: bool, t: &Matrix) -> Matrix {
+    Matrix::from_fn(t.rows, t.columns, |i, j| match i.cmp(&j) {
+        std::cmp::Ordering::Equal if unit => 1.0.into(),
+        std::cmp::Ordering::Equal => t.at(i, j),
+        o if o.is_gt() == lower => t.at(i, j),
+        _ => 0.0.into(),
+    })
+}
+
+/// Lower, with a diagonal of 1, and the form of the system.
 fn triangular_solve() -> OpInfo {
-    type P = (bool, bool, bool);
-    fn triangle(&(lower, unit, _): &P, t: &Matrix) -> Matrix {
-        Matrix::from_fn(t.rows, t.columns, |i, j| match i.cmp(&j) {
-            std::cmp::Ordering::Equal if unit => 1.0.into(),
-            std::cmp::Ordering::Equal => t.at(i, j),
-            o if o.is_gt() == lower => t.at(i, j),
-            _ => 0.0.into(),
-        })
+    type P = (bool, bool, Form);
+    fn form(&(lower, unit, (right, form)): &P) -> Triangular {
+        let t = if lower { Triangular::lower() } else { Triangular::upper() };
+        let t = if unit { t.unit_diagonal() } else { t };
+        let t = if right { t.right() } else { t };
+        match form {
+            0 => t,
+            1 => t.transposed(),
+            _ => t.adjoint(),
+        }
     }
     op(
         "triangular_solve",
+        |p: &P, x: &[Var]| ops::triangular_solve(&x[0], &x[1], form(p)),
+        |&(lower, unit, p), x| {
+            let d = floating(DType::promote(x[0].dtype, x[1].dtype));
+            with_batch(&x[0].cast(d), &x[1].cast(d), p.0, |t, b| posed(p, &part(lower, unit, t), b))
+        },
+    )
+    .surface(surface!(P; LinalgOps, TypedLinalgOps; triangular_solve(1) |p| form(p)))
+    .promotes()
+    // As the whole matrix; see `dominant`.
+    .tolerance(bound(5, 2.5))
+    .each(FLOATS, |o, d| {
+        let ab = |a: &[usize], b: &[usize], seed| vec![dominant(d, a, seed), any(d, b, seed + 1)];
+        o.each([(true, true), (true, false), (false, true), (false, false)], |o, (lower, unit)| {
+            o.each(FORMS, |o, p| {
+                let b: &[usize] = if p.0 { &[2, 3] } else { &[3, 2] };
+                o.sample((lower, unit, p), ab(&[3, 3], b, 1))
+            })
+        })
+        .sample((true, false, (true, 0)), ab(&[3, 3], &[3], 3))
+        .sample((false, false, (false, 1)), ab(&[3, 3], &[3], 5))
+        .sample((true, false, (true, 2)), ab(&[2, 2, 2], &[1, 2], 7))
+        .sample((false, true, (false, 0)), ab(&[2, 2], &[2, 2, 3], 9))
+        .sample((true, false, (true, 1)), ab(&[0, 0], &[2, 0], 11))
+    })
+    .kink((true, false, (false, 0)), vec![Array::ints(I64, &[2, 2], &[2, 1, 5, 3]), i64s(&[1, 4])])
+    // X = T^-1 B pulls ct back to the triangle of -(T^-H ct) X^H.
+    .closed(
+        (true, false, (false, 0)),
+        vec![f64s(&[2, 2], &[2.0, 1.0, 0.0, 3.0]), f64s(&[2, 1], &[4.0, 5.0])],
+        f64s(&[2, 1], &[1.0, 1.0]),
+        vec![
+            f64s(&[2, 2], &[-2.0 / 3.0, -2.0 / 3.0, 0.0, -1.0 / 3.0]),
+            f64s(&[2, 1], &[1.0 / 3.0, 1.0 / 3.0]),
+        ],
+    )
+    .symbolic((true, false, (true, 0)), &[&["n", "n"], &["m", "n"]])
+    .symbolic((false, true, (false, 1)), &[&["n", "n"], &["n"]])
+    .skip("rank_0", "a matrix is needed")
+    .error(
+        (true, false, (true, 0)),
+        vec![f64s(&[2, 2], &[1.0, 0.0, 0.0, 0.0]), any(F64, &[2], 1)],
+        &["pivot 1", "zero"],
+    )
+    .error((true, false, (false, 0)), vec![any(F64, &[2, 3], 1), any(F64, &[2], 1)], &["[2, 3]", "square"])
+    .error((true, false, (true, 0)), vec![any(F64, &[2, 2], 1), any(F64, &[2, 3], 1)], &["3", "2"])
+    .error((true, false, (true, 0)), vec![any(F64, &[2], 1), any(F64, &[2], 1)], &["1", "at least 2"])
+    .done()
+}
+
+/// Lower, with a diagonal of 1, and adjoint.
+fn triangle() -> OpInfo {
+    type P = (bool, bool, bool);
+    op(
+        "triangle_solve",
         |&(lower, unit_diagonal, adjoint): &P, x: &[Var]| {
             apply1(&TriangularSolve { lower, unit_diagonal, adjoint }, &[&x[0], &x[1]])
         },
         |p, x| {
             each_pair(&x[0], &x[1], extents(&x[1]).0, |t, b| {
-                let t = triangle(p, t);
+                let t = part(p.0, p.1, t);
                 if p.2 { t.adjoint().solve(b) } else { t.solve(b) }
             })
         },
@@ -299,14 +419,30 @@ fn triangular_solve() -> OpInfo {
     .symbolic((true, false, false), &[&["n", "n"], &["n", "m"]])
     .symbolic((false, true, true), &[&["n", "n", "k"], &["n", "m", "k"]])
     .skip("rank_0", "a matrix is needed")
-    .error(
+    .error_of(
+        "triangular_solve",
         (true, false, false),
         vec![f64s(&[2, 2], &[1.0, 0.0, 0.0, 0.0]), any(F64, &[2, 1], 1)],
         &["pivot 1", "zero"],
     )
-    .error((true, false, false), vec![any(F64, &[2, 3], 1), any(F64, &[2, 1], 2)], &["[2, 3]", "square"])
-    .error((true, false, false), vec![any(F64, &[2, 2], 1), any(F64, &[3, 1], 2)], &["3", "2"])
-    .error((true, false, false), vec![any(F64, &[2, 2], 1), any(C64_, &[2, 1], 2)], &["c64", "f64"])
+    .error_of(
+        "triangular_solve",
+        (true, false, false),
+        vec![any(F64, &[2, 3], 1), any(F64, &[2, 1], 2)],
+        &["[2, 3]", "square"],
+    )
+    .error_of(
+        "triangular_solve",
+        (true, false, false),
+        vec![any(F64, &[2, 2], 1), any(F64, &[3, 1], 2)],
+        &["3", "2"],
+    )
+    .error_of(
+        "triangular_solve",
+        (true, false, false),
+        vec![any(F64, &[2, 2], 1), any(C64_, &[2, 1], 2)],
+        &["c64", "f64"],
+    )
     .skip("surfaces", IN_RULES)
     .done()
 }

@@ -1,0 +1,296 @@
+//! The determinant, with a derivative that needs no inverse.
+//!
+//! A determinant is a polynomial in the elements: its derivatives of any order are sums of minors, whatever the
+//! rank. With the factors of full pivoting, `P A Q = L D U` with unit triangles L and U, and
+//! `F = L^-1 P E Q U^-1`,
+//!
+//! ```text
+//! det(A + sum_p t_p E_p) = sign(P Q) det(D + sum_p t_p F_p)
+//! ```
+//!
+//! and the derivatives of the right-hand side at a diagonal matrix are short: that of order n has a term for
+//! every n different rows, every order of them, which says in which columns they meet, times the product of the
+//! rest of the diagonal.
+
+use crate::{
+    batch::{Element, Matrices, Results, count, expect_finite, expect_square, for_each, unlisted, work},
+    matrix::floating,
+    product::{Product, sign_of_permutation},
+};
+use smallvec::{SmallVec, smallvec};
+use tenferro_core_ops::{
+    Arg, Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply1,
+    ops::{FLOATS, expect, expect_same},
+};
+use tenferro_cpu::CpuBackend;
+use tenferro_internal_dense::{Field, Par, Strided, Triangle};
+use tenferro_tensor::{Error, Result, Tensor, dispatch_float};
+
+/// The determinant of square matrices.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Det;
+
+impl Primitive for Det {
+    const NAME: &'static str = "det";
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        expect(Self::NAME, x, 1, FLOATS)?;
+        expect_square(Self::NAME, x, 0)?;
+        Ok(smallvec![Aval::new(x[0].dtype, x[0].shape[2..].iter().cloned())])
+    }
+    fn jvp(&self, x: &[Var], _: &[Var], t: &[Tangent]) -> Outs<Tangent> {
+        smallvec![t[0].as_ref().map(|da| (&apply1(&DetDerivative, &[&x[0]]) * da).reduce_sum(Some(&[0, 1])))]
+    }
+    fn saves(&self) -> Saves {
+        Saves::INPUTS
+    }
+    fn kernels(table: &mut dyn Kernels) {
+        table.on::<CpuBackend, Self>(FLOATS, |_, cpu, x, y, _| {
+            let dtype = y[0].dtype;
+            dispatch_float!(dtype, T => run::<T>(cpu, x, y), else Err(unlisted(Self::NAME, dtype)))
+        });
+    }
+}
+
+/// The determinant of the n x n matrix at `a`, as a product.
+///
+/// # Safety
+/// `a` has n n readable elements, which are finite.
+pub(crate) unsafe fn determinant<T: Element>(n: usize, a: Strided<*const T>, par: Par) -> Product<T> {
+    let mut packed: SmallVec<[T; 64]> = smallvec![<T as Field>::ZERO; n * n];
+    let mut p: SmallVec<[i32; 64]> = smallvec![0; n];
+    // SAFETY: the caller's promise; the buffers have the sizes that `lu` documents.
+    unsafe { T::lu((n, n), a, packed.as_mut_ptr(), p.as_mut_ptr(), par) };
+    let sign = Product::of(sign_of_permutation::<T>(&mut p));
+    (0..n).fold(sign, |d, i| d.times(Product::of(packed[i + i * n])))
+}
+
+fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
+    let a = x[0].read();
+    let n = a.shape()[0];
+    let (read, d) = (Matrices::<T>::new(&a)?, Results::<T>::new(&y[0].shape, 0)?);
+    for_each(cpu, count(a.shape(), 2, y), work([1, n, n, n]), |b, par| {
+        // SAFETY: matrix b of the operand is readable; the output has a number for it.
+        unsafe {
+            expect_finite((n, n), read.at(b))?;
+            d.at(b).write(determinant(n, read.at(b), par).number());
+        }
+        Ok(())
+    })
+    .map_err(|e| e.error(Det::NAME, a.shape()))?;
+    // SAFETY: every determinant was written.
+    Ok(smallvec![unsafe { d.finish() }])
+}
+
+/// The matrix G with `sum_ij G_ij (E_0)_ij = D^(n+1) det(A)[E_0, E_1, .., E_n]`: without directions, the
+/// cofactors. Inputs: A and the directions `E_1, .., E_n`. The work beyond elimination grows with the power
+/// n + 2 of the order of the matrix.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct DetDerivative;
+
+/// The largest number of directions: a derivative of it takes far longer than anyone waits for.
+const ORDER: usize = 8;
+
+impl Primitive for DetDerivative {
+    const NAME: &'static str = "det_derivative";
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        expect(Self::NAME, x, x.len().max(1), FLOATS)?;
+        expect_square(Self::NAME, x, 0)?;
+        expect_same(Self::NAME, x)?;
+        if x.len() > ORDER + 1 {
+            let most = format_args!("at most {ORDER}");
+            return Err(Error::argument(Self::NAME, "number of directions", x.len() - 1, most));
+        }
+        Ok(smallvec![x[0].clone()])
+    }
+    fn jvp(&self, x: &[Var], _: &[Var], t: &[Tangent]) -> Outs<Tangent> {
+        let along = t[0].as_ref().map(|da| apply1(self, &x.iter().chain([da]).collect::<Vec<_>>()));
+        let terms = (1..x.len()).filter_map(|i| t[i].as_ref().map(|d| with_direction(x, i, d)));
+        smallvec![along.into_iter().chain(terms).reduce(|a, b| a + b)]
+    }
+    // The form (E_0, E_i) is symmetric and bilinear, so the adjoint is the conjugate of the map of a conjugate.
+    fn transpose(&self, ct: &[Tangent], x: &[Arg]) -> Outs<Tangent> {
+        let ct = ct[0].as_ref().expect("rules with one output are called with its cotangent").conj();
+        let i = (1..x.len()).find(|&i| x[i].is_linear()).expect("only directions are linear");
+        let known: Vec<Var> =
+            x.iter().enumerate().map(|(j, x)| if i == j { ct.clone() } else { x.known() }).collect();
+        let mut pulled: Outs<Tangent> = smallvec![None; x.len()];
+        pulled[i] = Some(with_direction(&known, i, &ct).conj());
+        pulled
+    }
+    fn saves(&self) -> Saves {
+        Saves::INPUTS
+    }
+    fn kernels(table: &mut dyn Kernels) {
+        table.on::<CpuBackend, Self>(FLOATS, |_, cpu, x, y, _| {
+            let dtype = y[0].dtype;
+            dispatch_float!(dtype, T => derive::<T>(cpu, x, y), else Err(unlisted(Self::NAME, dtype)))
+        });
+    }
+}
+
+fn with_direction(x: &[Var], i: usize, e: &Var) -> Var {
+    let x: Vec<&Var> = x.iter().enumerate().map(|(j, x)| if i == j { e } else { x }).collect();
+    apply1(&DetDerivative, &x)
+}
+
+fn derive<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
+    let (n, directions) = (y[0].shape[0], x.len() - 1);
+    let views: Vec<_> = x.iter_mut().map(|x| x.read()).collect();
+    let read = views.iter().map(Matrices::<T>::new).collect::<Result<Vec<_>>>()?;
+    let g = Results::<T>::new(&y[0].shape, 2)?;
+    let orders = orders(directions + 1);
+    let terms = n.saturating_pow(directions as u32 + 1).saturating_mul(orders.len());
+    let each = work([3, n, n, n]).saturating_mul(directions + 1).saturating_add(terms);
+    for_each(cpu, count(&y[0].shape, 2, y), each, |b, par| {
+        let of: SmallVec<[_; 4]> = read.iter().map(|m| m.at(b)).collect();
+        // SAFETY: matrices b of the operands are readable, all n x n, by the shape rule; array b of the output
+        // is new memory of n n elements.
+        unsafe {
+            for &a in &of {
+                expect_finite((n, n), a)?;
+            }
+            gradient(n, &of, &orders, g.at(b), par);
+        }
+        Ok(())
+    })
+    .map_err(|e| e.error(DetDerivative::NAME, &y[0].shape))?;
+    // SAFETY: every gradient was written.
+    Ok(smallvec![unsafe { g.finish() }])
+}
+
+/// The permutations of `0..n`, and whether they are odd.
+fn orders(n: usize) -> Vec<(SmallVec<[usize; 4]>, bool)> {
+    let mut all = vec![(SmallVec::new(), false)];
+    for k in 0..n {
+        let longer = |(p, odd): &(SmallVec<[usize; 4]>, bool)| {
+            let (p, odd) = (p.clone(), *odd);
+            (0..=k).map(move |at| {
+                let mut p = p.clone();
+                p.insert(at, k);
+                (p, odd ^ ((k - at) % 2 == 1))
+            })
+        };
+        all = all.iter().flat_map(longer).collect();
+    }
+    all
+}
+
+/// The gradient G for the matrix `x[0]` and the directions after it.
+///
+/// # Safety
+/// The matrices have n n readable elements, `g` room for as many.
+unsafe fn gradient<T: Element>(
+    n: usize,
+    x: &[Strided<*const T>],
+    orders: &[(SmallVec<[usize; 4]>, bool)],
+    g: *mut T,
+    par: Par,
+) {
+    type Buffer<T> = SmallVec<[T; 64]>;
+    let zeros = || -> Buffer<T> { smallvec![<T as Field>::ZERO; n * n] };
+    let mut packed = zeros();
+    let (mut rows, mut columns): (SmallVec<[i32; 64]>, SmallVec<[i32; 64]>) =
+        (smallvec![0; n], smallvec![0; n]);
+    // SAFETY: the caller's promise; the buffers have the sizes that `lu_full` documents.
+    unsafe { T::lu_full((n, n), x[0], packed.as_mut_ptr(), rows.as_mut_ptr(), columns.as_mut_ptr()) };
+    let diagonal: SmallVec<[T; 8]> = (0..n).map(|i| packed[i + i * n]).collect();
+    for (i, d) in diagonal.iter().enumerate().filter(|(_, d)| **d != <T as Field>::ZERO) {
+        // Where the pivot is zero, so is the row.
+        (i + 1..n).for_each(|j| packed[i + j * n] = packed[i + j * n].divide(*d));
+    }
+    let (along, across) = (n as isize, 1);
+    let factor = |transposed: bool| {
+        let (row, col) = if transposed { (along, across) } else { (across, along) };
+        Strided { ptr: packed.as_ptr(), row, col }
+    };
+    // B <- op(L)^-1 B, or B <- B op(U)^-1, which is a system with the transpose.
+    let solve = |b: &mut Buffer<T>, triangle: Triangle, transposed: bool, right: bool| {
+        let (row, col) = if right { (along, across) } else { (across, along) };
+        let b = Strided { ptr: b.as_mut_ptr(), row, col };
+        // SAFETY: the triangle and B are n x n and do not overlap.
+        unsafe { T::triangular_solve((n, n), (triangle, true), factor(transposed), false, b, par) }
+    };
+    let turned: SmallVec<[Buffer<T>; 2]> = x[1..]
+        .iter()
+        .map(|e| {
+            let mut f = zeros();
+            for (j, &q) in columns.iter().enumerate() {
+                for (i, &p) in rows.iter().enumerate() {
+                    // SAFETY: rows and columns are permutations of 0..n.
+                    f[i + j * n] = unsafe { *e.ptr.offset(p as isize * e.row + q as isize * e.col) };
+                }
+            }
+            solve(&mut f, Triangle::Lower, false, false);
+            solve(&mut f, Triangle::Lower, true, true);
+            f
+        })
+        .collect();
+    let mut m = at_diagonal(&diagonal, &turned, orders);
+    solve(&mut m, Triangle::Upper, true, false);
+    solve(&mut m, Triangle::Upper, false, true);
+    let places: (Buffer<i32>, Buffer<i32>) = (SmallVec::from_slice(&rows), SmallVec::from_slice(&columns));
+    let sign = sign_of_permutation::<T>(&mut rows) * sign_of_permutation::<T>(&mut columns);
+    for (j, &q) in places.1.iter().enumerate() {
+        for (i, &p) in places.0.iter().enumerate() {
+            // SAFETY: rows and columns are permutations of 0..n, so that every element is written.
+            unsafe { g.add(p as usize + q as usize * n).write(sign * m[i + j * n]) };
+        }
+    }
+}
+
+/// The gradient at a diagonal matrix for directions `f`. Slot 0 stands for the direction that it is a gradient
+/// for, slot p for the direction p: in every term slot p has a row `r[p]` of its own, and the column `r[o[p]]`,
+/// for an order o of the slots.
+fn at_diagonal<T: Element>(
+    d: &[T],
+    f: &[SmallVec<[T; 64]>],
+    orders: &[(SmallVec<[usize; 4]>, bool)],
+) -> SmallVec<[T; 64]> {
+    let (n, slots) = (d.len(), f.len() + 1);
+    let mut g: SmallVec<[T; 64]> = smallvec![<T as Field>::ZERO; n * n];
+    // The products of d[a..b].
+    let mut products: SmallVec<[Product<T>; 16]> = smallvec![Product::ONE; (n + 1) * (n + 1)];
+    for a in 0..n {
+        for b in a..n {
+            products[a + (b + 1) * (n + 1)] = products[a + b * (n + 1)].times(Product::of(d[b]));
+        }
+    }
+    let mut r: SmallVec<[usize; 4]> = smallvec![0; slots];
+    for term in 0..n.pow(slots as u32) {
+        let mut digits = term;
+        for r in r.iter_mut() {
+            *r = digits % n;
+            digits /= n;
+        }
+        let mut sorted = r.clone();
+        sorted.sort_unstable();
+        if sorted.windows(2).any(|w| w[0] == w[1]) {
+            continue;
+        }
+        let (mut rest, mut start) = (Product::ONE, 0);
+        for &end in sorted.iter().chain([&n]) {
+            rest = rest.times(products[start + end * (n + 1)]);
+            start = end + 1;
+        }
+        let rest = rest.number();
+        if rest == <T as Field>::ZERO {
+            continue;
+        }
+        for (o, odd) in orders {
+            let first = if *odd { -rest } else { rest };
+            let value = (1..slots).fold(first, |v, p| v * f[p - 1][r[p] + r[o[p]] * n]);
+            let at = r[0] + r[o[0]] * n;
+            g[at] = g[at] + value;
+        }
+    }
+    g
+}
+
+/// The determinant of a square A. Its derivatives of any order exist everywhere and are right at singular
+/// matrices, too: they are sums of minors. Axes from 2 on are batch axes. That of a 0 x 0 matrix is 1.
+///
+/// # Errors
+/// A matrix that is not square, or has an element that is NaN or infinite.
+pub fn det(a: &Var) -> Var {
+    apply1(&Det, &[&floating(a)])
+}
