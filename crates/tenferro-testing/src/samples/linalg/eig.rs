@@ -8,6 +8,10 @@ use crate::{
 use tenferro_core_ops::Var;
 use tenferro_linalg::{LinalgOps, LinalgRecorded, TypedLinalgOps, ops};
 
+/// Why single precision is not compared with double precision.
+const ORDER: &str = "eigenvalues are in no order, and two precisions may find them in different ones; the derivative \
+                     is checked on eig_exponential";
+
 pub(super) fn list() -> Vec<OpInfo> {
     vec![factors(), values(), rebuilt()]
 }
@@ -17,8 +21,8 @@ fn separate(dtype: DType, shape: &[usize], seed: u64) -> Array {
     let x = any(dtype, shape, seed);
     Array::from_fn(dtype, shape, |i| {
         let fixed = match (i[0], i[1]) {
-            (0, 1) => 1.5,
-            (1, 0) => -1.5,
+            (0, 1) => 2.5,
+            (1, 0) => -2.5,
             (i, j) if i == j => 3.0 - 2.5 * i as f64,
             _ => 0.0,
         };
@@ -103,6 +107,7 @@ fn factors() -> OpInfo {
     .symbolic((), &[&["n", "n"]])
     .symbolic((), &[&["n", "n", "m"]])
     .skip("rank_0", "a matrix is needed")
+    .skip("precision", ORDER)
     .error((), vec![any(F64, &[3], 1)], &["1", "at least 2"])
     .error((), vec![any(F64, &[3, 2], 1)], &["[3, 2]", "square"])
     .error((), vec![f64s(&[2, 2], &[1.0, f64::NAN, 0.0, 1.0])], &["[1, 0]", "not finite"])
@@ -135,6 +140,7 @@ fn values() -> OpInfo {
     .kink((), vec![any(I64, &[3, 3], 5)])
     .symbolic((), &[&["n", "n"]])
     .skip("rank_0", "a matrix is needed")
+    .skip("precision", ORDER)
     .error_of("eig", (), vec![any(F64, &[], 1)], &["0", "at least 2"])
     .error_of("eig", (), vec![any(F64, &[2, 3], 1)], &["[2, 3]", "square"])
     .done()

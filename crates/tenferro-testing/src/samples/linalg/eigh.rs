@@ -191,11 +191,10 @@ fn multiplet() -> OpInfo {
     op(
         "eigh_multiplet",
         |&r: &usize, x: &[Var]| {
-            let (w, v) = ops::eigh(&part(&x[0]));
-            let n = w.extent(0);
-            let first = n.sub(&r.into(), "eigh_multiplet").unwrap_or(n.clone());
-            let (w, v) = (w.slice_axis(0, first.clone(), n.clone()), v.slice_axis(1, first, n));
-            [v.matmul(&v.adjoint()), w.reduce_sum(Some(&[0]))]
+            // Those of -A come first.
+            let (w, v) = ops::eigh(&-&part(&x[0]));
+            let (w, v) = (w.slice_axis(0, 0, r), v.slice_axis(1, 0, r));
+            [v.matmul(&v.adjoint()), -&w.reduce_sum(Some(&[0]))]
         },
         |&r, x| {
             let n = x[0].shape[0];
@@ -315,6 +314,9 @@ fn generalized_invariants() -> OpInfo {
     op(
         "eigh_generalized_invariants",
         |_: &(), x: &[Var]| {
+            if x[1].ok().is_ok() && x[1].rank() < 2 {
+                return <[Var; 2]>::from(ops::eigh_generalized(&x[0], &x[1]));
+            }
             let n = x[1].extent(0);
             let four = (build::eye(x[1].dtype(), &n) * 4.0).batch_like(&x[1]);
             let (w, v) = ops::eigh_generalized(&x[0], &(x[1].matmul(&x[1].adjoint()) + four));
