@@ -167,10 +167,7 @@ fn eig_2x2<T: Field>([a, b, c, d]: [T; 4], w: &mut [T::Complex], v: &mut [T::Com
 }
 
 /// The square root with non-negative real part.
-fn root<C: Field>(x: C) -> C
-where
-    C: Field<Complex = C>,
-{
+fn root<C: Field<Complex = C>>(x: C) -> C {
     let (re, im) = (x.re(), x.im());
     if x == C::ZERO {
         return x;
