@@ -39,6 +39,7 @@ EINSUM = {
     "einsum_outer_1000": ("i,j->ij", [(1000,), (1000,)]),
     "einsum_ellipsis": ("...ij,...jk->...ik", [(4, 2, 2), (2, 2)]),
 }
+EIGEN = [2, 8, 32, 128, 256]
 CHOLESKY = [2, 8, 32, 128, 256]
 INVERSE = [2, 8, 32]
 CASES = (
@@ -47,6 +48,7 @@ CASES = (
     + [f"gemm_{n}" for n in GEMM]
     + ["exp_4M", "tanh_4M", "sum_4M", "transpose_copy_2048"]
     + [f"{family}_{n}" for family in ("svd", "solve") for n in FACTOR]
+    + [f"eigh_{n}" for n in EIGEN]
     + [f"cholesky_{n}" for n in CHOLESKY]
     + [f"inv_{n}" for n in INVERSE]
 )
@@ -64,7 +66,7 @@ def shapes(case):
     n = int(size.split("x")[0])
     if case == f"solve_{n}":
         return [(n, n), (n, 1)]
-    unary = family.startswith("transpose") or family in ("cholesky", "inv") or case == f"svd_{n}"
+    unary = family.startswith("transpose") or family in ("cholesky", "inv") or case in (f"svd_{n}", f"eigh_{n}")
     return [(n, n)] * (1 if unary else 2)
 
 
@@ -105,6 +107,7 @@ class Numpy:
             "transpose_view": np.transpose,
             "solve": np.linalg.solve,
             "svd": lambda a: np.linalg.svd(a)[1],
+            "eigh": lambda a: np.linalg.eigh(a)[0],
             "cholesky": np.linalg.cholesky,
             "inv": np.linalg.inv,
             "exp": np.exp,
@@ -140,6 +143,7 @@ class Torch:
             "transpose_view": torch.t,
             "solve": torch.linalg.solve,
             "svd": lambda a: torch.linalg.svd(a)[1],
+            "eigh": lambda a: torch.linalg.eigh(a)[0],
             "cholesky": torch.linalg.cholesky,
             "inv": torch.linalg.inv,
             "exp": torch.exp,
@@ -183,6 +187,7 @@ class Jax:
             "gemm": jnp.matmul,
             "solve": jnp.linalg.solve,
             "svd": lambda a: jnp.linalg.svd(a)[1],
+            "eigh": lambda a: jnp.linalg.eigh(a)[0],
             "cholesky": jnp.linalg.cholesky,
             "inv": jnp.linalg.inv,
             "exp": jnp.exp,

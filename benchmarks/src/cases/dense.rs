@@ -9,6 +9,7 @@ use tenferro_runtime::prelude::*;
 
 const GEMM: [usize; 5] = [64, 128, 256, 512, 1024];
 const FACTOR: [usize; 8] = [2, 4, 8, 16, 32, 64, 128, 256];
+const EIGEN: [usize; 5] = [2, 8, 32, 128, 256];
 const CHOLESKY: [usize; 5] = [2, 8, 32, 128, 256];
 const INVERSE: [usize; 3] = [2, 8, 32];
 
@@ -44,6 +45,16 @@ pub(super) fn groups() -> Result<Vec<Vec<Case>>> {
         let call = subject(move || black_box(&x).svd(&mut cpu), |(_, s, _)| row_major(s));
         all.push(vec![
             Case::new(format!("svd, {n}x{n}"), Goal::None, call).beside(format!("svd_{n}"), &[&a])?,
+        ]);
+    }
+    for n in EIGEN {
+        let mut cpu = CpuBackend::with_threads(1);
+        let a = random(n, n, 5)?;
+        let a = a.add(&a.transpose(&[1, 0], &mut cpu)?, &mut cpu)?;
+        let x = a.duplicate()?;
+        let call = subject(move || black_box(&x).eigh(&mut cpu), |(w, _)| row_major(w));
+        all.push(vec![
+            Case::new(format!("eigh, {n}x{n}"), Goal::None, call).beside(format!("eigh_{n}"), &[&a])?,
         ]);
     }
     for n in FACTOR {

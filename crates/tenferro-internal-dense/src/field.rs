@@ -55,6 +55,8 @@ pub trait Field:
 {
     /// The type of norms and singular values.
     type Real: Real;
+    /// The complex numbers over them.
+    type Complex: Field<Real = Self::Real, Complex = Self::Complex>;
     /// Whether the type has an imaginary part.
     const COMPLEX: bool;
     /// The additive identity.
@@ -66,6 +68,10 @@ pub trait Field:
     fn real(x: Self::Real) -> Self;
     /// The real part.
     fn re(self) -> Self::Real;
+    /// The imaginary part.
+    fn im(self) -> Self::Real;
+    /// The number with these parts.
+    fn complex(re: Self::Real, im: Self::Real) -> Self::Complex;
     /// The complex conjugate.
     fn conj(self) -> Self;
     /// The product with a real number.
@@ -118,6 +124,7 @@ macro_rules! fields {
 
         impl Field for $r {
             type Real = $r;
+            type Complex = Complex<$r>;
             const COMPLEX: bool = false;
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -129,6 +136,14 @@ macro_rules! fields {
             #[inline(always)]
             fn re(self) -> $r {
                 self
+            }
+            #[inline(always)]
+            fn im(self) -> $r {
+                0.0
+            }
+            #[inline(always)]
+            fn complex(re: $r, im: $r) -> Complex<$r> {
+                Complex::new(re, im)
             }
             #[inline(always)]
             fn conj(self) -> Self {
@@ -162,6 +177,7 @@ macro_rules! fields {
 
         impl Field for Complex<$r> {
             type Real = $r;
+            type Complex = Complex<$r>;
             const COMPLEX: bool = true;
             const ZERO: Self = Complex::new(0.0, 0.0);
             const ONE: Self = Complex::new(1.0, 0.0);
@@ -173,6 +189,14 @@ macro_rules! fields {
             #[inline(always)]
             fn re(self) -> $r {
                 self.re
+            }
+            #[inline(always)]
+            fn im(self) -> $r {
+                self.im
+            }
+            #[inline(always)]
+            fn complex(re: $r, im: $r) -> Self {
+                Complex::new(re, im)
             }
             #[inline(always)]
             fn conj(self) -> Self {

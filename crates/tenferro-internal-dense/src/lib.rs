@@ -28,6 +28,10 @@
 #[cfg(feature = "faer")]
 mod cholesky;
 #[cfg(feature = "faer")]
+mod eig;
+#[cfg(feature = "faer")]
+mod eigh;
+#[cfg(feature = "faer")]
 mod field;
 #[cfg(feature = "faer")]
 mod gemm;
@@ -57,6 +61,8 @@ pub use strided::{Factor, Strided, Target};
 pub use {
     ::faer::Par,
     cholesky::Cholesky,
+    eig::Eig,
+    eigh::Eigh,
     field::{Field, Real},
     lu_full::LuFull,
     routines::{Dense, DenseError},

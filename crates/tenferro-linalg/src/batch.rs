@@ -11,8 +11,8 @@ use tenferro_internal_dense::{self as dense, Dense, DenseError, Field, Strided};
 use tenferro_tensor::{DType, Error, Result, Scalar, Tensor, TensorRef, UninitTensor};
 
 /// The element types of dense linear algebra, as tensors hold them.
-pub(crate) trait Element: Dense<Real: Scalar> + Scalar {}
-impl<T: Dense<Real: Scalar> + Scalar> Element for T {}
+pub(crate) trait Element: Dense<Real: Scalar, Complex: Scalar> + Scalar {}
+impl<T: Dense<Real: Scalar, Complex: Scalar> + Scalar> Element for T {}
 
 /// Checks that operand `i` is a stack of matrices and gives the extents of one.
 pub(crate) fn expect_matrix<'a, D: Extent>(
@@ -228,6 +228,12 @@ impl Failure {
                 "matrix",
                 format_args!("element [{row}, {col}]{of} is not finite"),
                 "finite elements",
+            ),
+            DenseError::NoConvergence => Error::numeric(
+                op,
+                "iteration",
+                format_args!("no convergence{}", of.replacen(" of", " for", 1)),
+                "eigenvalues that the iteration finds",
             ),
             DenseError::NotPositiveDefinite { order } => Error::numeric(
                 op,

@@ -27,6 +27,9 @@ mod batch;
 mod cholesky;
 mod det;
 mod divided;
+mod eig;
+mod eigh;
+mod gaps;
 mod inverse;
 mod lu;
 mod lu_full;
@@ -46,6 +49,9 @@ mod truncate;
 pub use cholesky::Cholesky;
 pub use det::{Det, DetDerivative};
 pub use divided::SpectralFunction;
+pub use eig::Eig;
+pub use eigh::Eigh;
+pub use gaps::EigenvalueGaps;
 pub use inverse::Inverse;
 pub use lu::LuFactor;
 pub use lu_full::LuFull;
@@ -65,6 +71,8 @@ pub mod ops {
     pub use crate::{
         cholesky::{cholesky, cholesky_solve},
         det::det,
+        eig::{eig, eigvals},
+        eigh::{eigh, eigh_generalized, eigvalsh},
         inverse::inv,
         lu::{lu, lu_factor, lu_solve},
         lu_full::{lu_full, lu_full_solve},

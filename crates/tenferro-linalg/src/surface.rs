@@ -32,6 +32,22 @@ surfaces! {
         let (left, right) = ops::split(a, limits);
         [left, right]
     };
+    /// `(w, V)` with `A = V diag(w) V^H` for the Hermitian matrix of which the lower triangle is given: w real and
+    /// ascending, V unitary. Axes from 2 on are batch axes. Tangents count by their Hermitian parts, cotangents
+    /// are Hermitian. NaN and infinities are errors.
+    fn eigh(a) -> [R, T] = paired(ops::eigh(a));
+    /// The eigenvalues of `eigh`, ascending. Their derivative needs no gaps between them.
+    fn eigvalsh(a) -> [R] = ops::eigvalsh(a);
+    /// `(w, V)` with `A V = B V diag(w)` and `V^H B V = 1` for a Hermitian A and a positive definite B: w real and
+    /// ascending. Batch axes are aligned, dtypes promoted. A counts by its Hermitian part, B by its lower
+    /// triangle.
+    fn eigh_generalized(a, b: T) -> [R, T] = paired(ops::eigh_generalized(a, b));
+    /// `(w, V)` with `A V = V diag(w)`, both complex: columns of V have length 1 and a positive component of
+    /// the largest modulus; w is in no order, but pairs of conjugates stand together. Axes from 2 on are batch
+    /// axes. NaN and infinities are errors; defective matrices have no derivative.
+    fn eig(a) -> [C, C] = paired(ops::eig(a));
+    /// The eigenvalues of `eig`. Their derivative needs no gaps between them.
+    fn eigvals(a) -> [C] = ops::eigvals(a);
     /// `(p, L, U)` with `A[p, :] = L U`: p an i64 vector, L `m x k` lower triangular with diagonal 1, U
     /// `k x n` upper triangular.
     fn lu(a) -> [I, T, T] = listed(ops::lu(a));
@@ -77,6 +93,10 @@ surfaces! {
     fn cholesky_solve(l, b: T) -> [T] = ops::cholesky_solve(l, b);
     /// `f(A) = U f(s) V^H`, with derivatives that are right at every degeneracy.
     fn spectral(a; f: &SpectralFunction) -> [T] = ops::spectral(a, f);
+}
+
+fn paired((a, b): (Var, Var)) -> [Var; 2] {
+    [a, b]
 }
 
 fn listed((a, b, c): (Var, Var, Var)) -> [Var; 3] {

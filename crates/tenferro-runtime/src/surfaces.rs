@@ -4,8 +4,8 @@
 ///
 /// A row is `/// doc` and `fn name(x, y: K; p: P) -> [K, ..] = body;`. `x` is the receiver, `y` further tensors, `p`
 /// parameters, and the body computes one [`Var`](tenferro_core_ops::Var) or an array of them from them. The kinds
-/// `K` say what a typed call takes and gives: `T` the receiver's element type, `R` its real type, `B` bool, `I`
-/// i64; the other tiers ignore them. Typed and dynamic calls take the backend as their last argument.
+/// `K` say what a typed call takes and gives: `T` the receiver's element type, `R` its real type, `C` the complex
+/// type that holds it, `B` bool, `I` i64; the other tiers ignore them. Typed and dynamic calls take the backend as their last argument.
 ///
 /// `inherent` puts the methods on eager and traced tensors themselves, and those of the others in two traits;
 /// `traits` makes three traits, for operations of another crate.
@@ -147,6 +147,7 @@ macro_rules! surfaces {
     (@tensor $R:ident) => { $crate::Tensor };
     (@typed T) => { $crate::TypedTensor<T> };
     (@typed R) => { $crate::TypedTensor<<T as $crate::tier::Scalar>::Real> };
+    (@typed C) => { $crate::TypedTensor<<T as $crate::tier::Scalar>::Complex> };
     (@typed B) => { $crate::TypedTensor<bool> };
     (@typed I) => { $crate::TypedTensor<i64> };
     (@next $results:ident $R:ident) => { $crate::tier::next(&mut $results)? };

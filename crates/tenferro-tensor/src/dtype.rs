@@ -3,24 +3,28 @@
 //! Adding an element type adds one row to the table below (and its numeric conversions in
 //! `scalar.rs`); the enums of views, [`dispatch!`](crate::dispatch) and its narrower forms follow.
 
-/// Calls `$then!` with the table, grouped by kind: `Variant: scalar, real part, complex variant`.
+/// Calls `$then!` with the table, grouped by kind: `Variant: scalar, real part, complex type`, these two as variant
+/// and scalar.
 macro_rules! dtype_table {
     ($then:ident) => {
         $then! { ($)
-            real { F32: f32, F32 f32, C32; F64: f64, F64 f64, C64; }
-            complex { C32: $crate::C32, F32 f32, C32; C64: $crate::C64, F64 f64, C64; }
-            integer { I32: i32, I32 i32, C64; I64: i64, I64 i64, C64; }
-            boolean { Bool: bool, Bool bool, C32; }
+            real { F32: f32, F32 f32, C32 $crate::C32; F64: f64, F64 f64, C64 $crate::C64; }
+            complex {
+                C32: $crate::C32, F32 f32, C32 $crate::C32;
+                C64: $crate::C64, F64 f64, C64 $crate::C64;
+            }
+            integer { I32: i32, I32 i32, C64 $crate::C64; I64: i64, I64 i64, C64 $crate::C64; }
+            boolean { Bool: bool, Bool bool, C32 $crate::C32; }
         }
     };
 }
 
 macro_rules! define_dtype {
     (($d:tt)
-        real { $($F:ident: $f:ty, $FR:ident $Fr:ty, $FC:ident;)* }
-        complex { $($C:ident: $c:ty, $CR:ident $Cr:ty, $CC:ident;)* }
-        integer { $($I:ident: $i:ty, $IR:ident $Ir:ty, $IC:ident;)* }
-        boolean { $($B:ident: $b:ty, $BR:ident $Br:ty, $BC:ident;)* }
+        real { $($F:ident: $f:ty, $FR:ident $Fr:ty, $FC:ident $Fc:ty;)* }
+        complex { $($C:ident: $c:ty, $CR:ident $Cr:ty, $CC:ident $Cc:ty;)* }
+        integer { $($I:ident: $i:ty, $IR:ident $Ir:ty, $IC:ident $Ic:ty;)* }
+        boolean { $($B:ident: $b:ty, $BR:ident $Br:ty, $BC:ident $Bc:ty;)* }
     ) => {
         /// The element type of a tensor.
         ///

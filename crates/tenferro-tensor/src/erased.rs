@@ -9,7 +9,7 @@ use crate::{
 };
 
 macro_rules! define_views {
-    (($d:tt) $($group:ident { $($V:ident: $t:ty, $R:ident $r:ty, $C:ident;)* })*) => {
+    (($d:tt) $($group:ident { $($V:ident: $t:ty, $R:ident $r:ty, $C:ident $c:ty;)* })*) => {
         /// A [`TypedTensorView`] of any element type.
         ///
         /// ```

@@ -28,6 +28,8 @@ pub trait Scalar:
     const DTYPE: DType;
     /// The type of the real part.
     type Real: Scalar<Real = Self::Real>;
+    /// The complex type that holds it ([`DType::complex`]).
+    type Complex: Scalar<Complex = Self::Complex>;
 
     /// Forgets the element type of a view.
     fn erase(view: TypedTensorView<'_, Self>) -> TensorView<'_>;
@@ -51,12 +53,13 @@ mod sealed {
 }
 
 macro_rules! impl_scalar {
-    (($d:tt) $($group:ident { $($V:ident: $t:ty, $R:ident $r:ty, $C:ident;)* })*) => { $($(
+    (($d:tt) $($group:ident { $($V:ident: $t:ty, $R:ident $r:ty, $C:ident $c:ty;)* })*) => { $($(
         impl sealed::Sealed for $t {}
 
         impl Scalar for $t {
             const DTYPE: DType = DType::$V;
             type Real = $r;
+            type Complex = $c;
 
             fn erase(view: TypedTensorView<'_, Self>) -> TensorView<'_> {
                 TensorView::$V(view)

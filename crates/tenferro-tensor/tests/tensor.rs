@@ -132,6 +132,7 @@ fn every_dtype_fills_reads_and_converts() {
             assert_eq!(T::one().to_c64(), C64::new(1.0, 0.0));
             assert_eq!(T::zero(), T::from_f64(0.0));
             assert_eq!(<<T as Scalar>::Real as Scalar>::DTYPE, dtype.real());
+            assert_eq!(<<T as Scalar>::Complex as Scalar>::DTYPE, dtype.complex());
             assert!(t.as_typed::<T>().is_some());
             let (zero, one) = (T::zero(), T::one());
             let eye = Tensor::eye(dtype, 2).unwrap();

@@ -127,7 +127,7 @@ fn reflect<T: Field>(tail: &[T], tau: T, y: &mut [T]) {
 
 /// x^H y, in four interleaved sums, which the compiler keeps in one register.
 #[inline(always)]
-fn dot<T: Field>(x: &[T], y: &[T]) -> T {
+pub(crate) fn dot<T: Field>(x: &[T], y: &[T]) -> T {
     let mut sums = [T::ZERO; 4];
     let (xs, ys) = (x.chunks_exact(4), y.chunks_exact(4));
     let rest = xs.remainder().iter().zip(ys.remainder());
@@ -141,7 +141,7 @@ fn dot<T: Field>(x: &[T], y: &[T]) -> T {
 }
 
 #[inline(always)]
-fn norm2<T: Field>(x: &[T]) -> T::Real {
+pub(crate) fn norm2<T: Field>(x: &[T]) -> T::Real {
     let mut sums = [T::Real::ZERO; 4];
     let chunks = x.chunks_exact(4);
     let rest = chunks.remainder().iter().fold(T::Real::ZERO, |sum, x| sum + x.abs2());

@@ -1,4 +1,5 @@
 //! Matrices of reproducible numbers, and a way to look at any of them in double precision.
+#![allow(dead_code)]
 
 use num_complex::Complex;
 use tenferro_internal_dense::{Dense, Strided};
@@ -46,4 +47,41 @@ pub(crate) fn strided<P>(ptr: P, ld: usize) -> Strided<P> {
 
 pub(crate) fn norm(a: impl Iterator<Item = Complex<f64>>) -> f64 {
     a.map(|x| x.norm_sqr()).sum::<f64>().sqrt()
+}
+
+/// The spectra of LAPACK's matrix generator, xLATMS, with random signs.
+pub(crate) fn spectrum(mode: usize, n: usize, condition: f64, rng: &mut Rng) -> Vec<f64> {
+    let last = (n - 1).max(1) as f64;
+    (0..n)
+        .map(|k| {
+            let size = match mode {
+                1 if k > 0 => 1.0 / condition,
+                2 if k + 1 == n && n > 1 => 1.0 / condition,
+                1 | 2 => 1.0,
+                3 => condition.powf(-(k as f64) / last),
+                4 => 1.0 - k as f64 / last * (1.0 - 1.0 / condition),
+                5 => condition.powf(-0.5 - 0.5 * rng.next()),
+                _ => rng.next(),
+            };
+            size.copysign(rng.next())
+        })
+        .collect()
+}
+
+/// A random unitary matrix, real unless `complex`.
+pub(crate) fn unitary(n: usize, complex: bool, rng: &mut Rng) -> Vec<Complex<f64>> {
+    let mut q: Vec<Complex<f64>> = Vec::with_capacity(n * n);
+    for j in 0..n {
+        let im = if complex { 1.0 } else { 0.0 };
+        let mut x: Vec<_> = (0..n).map(|_| Complex::new(rng.next(), im * rng.next())).collect();
+        for _ in 0..2 {
+            for q in q.chunks_exact(n).take(j) {
+                let along: Complex<f64> = q.iter().zip(&x).map(|(q, x)| q.conj() * x).sum();
+                x.iter_mut().zip(q).for_each(|(x, q)| *x -= along * q);
+            }
+        }
+        let length = norm(x.iter().copied());
+        q.extend(x.into_iter().map(|x| x / length));
+    }
+    q
 }

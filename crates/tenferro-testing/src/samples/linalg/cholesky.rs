@@ -10,7 +10,7 @@ pub(super) fn list() -> Vec<OpInfo> {
 }
 
 /// Random matrices whose Hermitian part is positive definite, of a condition below 4.
-fn definite(dtype: DType, shape: &[usize], seed: u64) -> Array {
+pub(super) fn definite(dtype: DType, shape: &[usize], seed: u64) -> Array {
     let x = any(dtype, shape, seed);
     Array::from_fn(dtype, shape, |i| {
         let far = if i[0] == i[1] { 2.0 * shape[0] as f64 } else { 0.0 };
@@ -18,7 +18,7 @@ fn definite(dtype: DType, shape: &[usize], seed: u64) -> Array {
     })
 }
 
-fn hermitian_part(a: &Array) -> Array {
+pub(super) fn hermitian_part(a: &Array) -> Array {
     each_matrix(a, extents(a).0, |a| {
         Matrix::from_fn(a.rows, a.columns, |i, j| (a.at(i, j) + a.at(j, i).conj()) * 0.5)
     })

@@ -9,6 +9,8 @@
 mod bond;
 mod cholesky;
 mod det;
+mod eig;
+mod eigh;
 mod lu;
 mod spectral;
 mod split;
@@ -36,6 +38,8 @@ const HINTS: &str = "hints do not move with the operands; the derivative is that
 pub(super) fn list() -> Vec<OpInfo> {
     let families = [
         svd::list(),
+        eigh::list(),
+        eig::list(),
         systems::list(),
         lu::list(),
         cholesky::list(),

@@ -1,0 +1,430 @@
+//! Eigenvalues and eigenvectors of a square matrix, A V = V diag(w).
+//!
+//! 2 x 2 matrices have a closed form. Larger ones take faer, which finds the vectors by substitution in the
+//! Schur form and does not report when it fails: it may not have converged, and vectors of defective matrices
+//! may overflow. So the result is checked on two combinations of the vectors; if it fails, each vector is
+//! checked, and computed anew by inverse iteration (J. H. Wilkinson, "The Algebraic Eigenvalue Problem", 1965,
+//! chapter 9) where it is bad.
+//!
+//! The input is scaled by a power of two, so neither tiny nor huge elements lose digits.
+
+use faer::linalg::evd::{ComputeEigenvectors, EvdParams, evd_cplx, evd_real, evd_scratch};
+use faer::{ColMut, MatMut, MatRef, Par, Spec};
+use num_complex::Complex;
+use smallvec::SmallVec;
+
+use crate::svd::{balance, half_of_largest};
+use crate::workspace::{with_stack, with_zeros};
+use crate::{Dense, DenseError, Field, Real, Strided};
+
+/// Eigenvalues and eigenvectors of square matrices.
+pub trait Eig: Field {
+    /// A V = V diag(w) of an n x n matrix: V is n x n and column-major, its columns have length 1, and the
+    /// component `rows[j]` of column j, the first one of the largest modulus up to rounding, is real and
+    /// positive. Eigenvalues of a real matrix that are not real come in pairs of exact conjugates, the one with
+    /// positive imaginary part first.
+    ///
+    /// Each column of A V - V diag(w) is a modest multiple of n eps |A|. A defective matrix has nearly or
+    /// exactly dependent columns.
+    ///
+    /// # Errors
+    /// `NonFinite` with the first such element in column-major order; `NoConvergence`. The outputs are then
+    /// arbitrary.
+    ///
+    /// # Safety
+    /// A is readable; w and `rows` (n each) and V (n x n) are writable and overlap neither A nor each other;
+    /// they may be uninitialised.
+    unsafe fn eig(
+        n: usize,
+        a: Strided<*const Self>,
+        w: *mut Self::Complex,
+        v: *mut Self::Complex,
+        rows: *mut i64,
+        par: Par,
+    ) -> Result<(), DenseError>;
+}
+
+macro_rules! eig {
+    ($($t:ty)*) => {$(
+        impl Eig for $t {
+            unsafe fn eig(
+                n: usize,
+                a: Strided<*const Self>,
+                w: *mut Self::Complex,
+                v: *mut Self::Complex,
+                rows: *mut i64,
+                par: Par,
+            ) -> Result<(), DenseError> {
+                // SAFETY: the caller's.
+                unsafe { eig(n, a, w, v, rows, par) }
+            }
+        }
+    )*};
+}
+
+eig!(f32 f64 Complex<f32> Complex<f64>);
+
+/// See [`Eig::eig`].
+///
+/// # Errors
+/// Stated there.
+///
+/// # Safety
+/// Stated there.
+unsafe fn eig<T: Provider<Complex: Dense>>(
+    n: usize,
+    a: Strided<*const T>,
+    w: *mut T::Complex,
+    v: *mut T::Complex,
+    rows: *mut i64,
+    par: Par,
+) -> Result<(), DenseError> {
+    // SAFETY: the caller's promise.
+    let (largest, w, v, rows) = unsafe {
+        let largest = half_of_largest((n, n), a)?;
+        w.write_bytes(0, n);
+        v.write_bytes(0, n * n);
+        rows.write_bytes(0, n);
+        (
+            largest,
+            std::slice::from_raw_parts_mut(w, n),
+            std::slice::from_raw_parts_mut(v, n * n),
+            std::slice::from_raw_parts_mut(rows, n),
+        )
+    };
+    // SAFETY: (i, j) lies in the matrix.
+    let at = |i: usize, j: usize| unsafe { *a.ptr.offset(i as isize * a.row + j as isize * a.col) };
+    let target = if n == 2 { T::Real::HEADROOM } else { 0 };
+    let (factor, inverse) = balance(largest, target);
+    if n == 2 {
+        eig_2x2([at(0, 0), at(0, 1), at(1, 0), at(1, 1)].map(|x| x.scale(factor)), w, v);
+        for (v, row) in v.chunks_exact_mut(2).zip(&mut *rows) {
+            *row = normalise(v).expect("the vector of an eigenvalue is not zero") as i64;
+        }
+    } else if n > 0 {
+        let done = with_zeros::<T, _>(2 * n * n + 2 * n, |buffer| {
+            let (scaled, buffer) = buffer.split_at_mut(n * n);
+            let (vectors, values) = buffer.split_at_mut(n * n);
+            for (at_j, j) in scaled.chunks_exact_mut(n).zip(0..) {
+                for (i, x) in at_j.iter_mut().enumerate() {
+                    *x = at(i, j).scale(factor);
+                }
+            }
+            T::general_evd(scaled, values, vectors, par) && {
+                T::unpack(values, vectors, w, v);
+                Pairs { a: scaled, w, v, rows }.settle(par)
+            }
+        });
+        if !done {
+            return Err(DenseError::NoConvergence);
+        }
+    }
+    w.iter_mut().for_each(|w| *w = w.scale(inverse));
+    Ok(())
+}
+
+/// With p = (a - d) / 2 and z = p +- sqrt(p^2 + b c), of the sign that makes |z| the larger one, the eigenvalues
+/// are d + z and d - b c / z, and their vectors (z, c) and (b, -z).
+fn eig_2x2<T: Field>([a, b, c, d]: [T; 4], w: &mut [T::Complex], v: &mut [T::Complex]) {
+    let half = T::Real::of(0.5);
+    let wide = |x: T| T::complex(x.re(), x.im());
+    let p = (a - d).scale(half);
+    let product = b * c;
+    let root = if T::COMPLEX {
+        root(wide(p * p + product))
+    } else {
+        // The discriminant with the rounding error of b c.
+        let (p, bc) = (p.re(), product.re());
+        let square = p.mul_add(p, bc) + b.re().mul_add(c.re(), -bc);
+        if square < T::Real::ZERO {
+            T::complex(T::Real::ZERO, (-square).sqrt())
+        } else {
+            T::complex(square.sqrt(), T::Real::ZERO)
+        }
+    };
+    let p = wide(p);
+    let along = p.re() * root.re() + p.im() * root.im();
+    let z = if along < T::Real::ZERO { p - root } else { p + root };
+    let (zero, one) = (T::Complex::ZERO, T::Complex::ONE);
+    let [a, b, c, d] = [a, b, c, d].map(wide);
+    if z == zero {
+        // The matrix is a plus a nilpotent one.
+        w.copy_from_slice(&[a, d]);
+        let first = if c == zero { [one, zero] } else { [zero, one] };
+        let second = if c == zero && b != zero { [one, zero] } else { [zero, one] };
+        v.copy_from_slice(&[first, second].concat());
+        return;
+    }
+    let conjugate = !T::COMPLEX && z.im() != T::Real::ZERO;
+    let first = d + z;
+    if conjugate {
+        w.copy_from_slice(&[first, first.conj()]);
+        v.copy_from_slice(&[z, c, z.conj(), c]);
+    } else {
+        w.copy_from_slice(&[first, d - wide(product).divide(z)]);
+        v.copy_from_slice(&[z, c, b, -z]);
+    }
+}
+
+/// The square root with non-negative real part.
+fn root<C: Field<Complex = C>>(x: C) -> C {
+    let (re, im) = (x.re(), x.im());
+    if x == C::ZERO {
+        return x;
+    }
+    let large = ((x.abs() + re.abs()) * C::Real::of(0.5)).sqrt();
+    let small = im / (large + large);
+    if re >= C::Real::ZERO { C::complex(large, small) } else { C::complex(small.abs(), large.copysign(im)) }
+}
+
+/// Divides a vector by its length and phase, see [`Eig::eig`], and gives the row of the component that is then
+/// positive; none if that cannot be done.
+fn normalise<C: Field<Complex = C>>(v: &mut [C]) -> Option<usize> {
+    let largest = v.iter().fold(C::Real::ZERO, |m, x| if x.abs1() > m { x.abs1() } else { m });
+    if !v.iter().all(|x| x.finite()) || !largest.finite() || largest == C::Real::ZERO {
+        return None;
+    }
+    let (factor, _) = balance(largest, 0);
+    v.iter_mut().for_each(|x| *x = x.scale(factor));
+    let length = v.iter().fold(C::Real::ZERO, |sum, x| sum + x.abs2()).sqrt();
+    let margin = C::Real::ONE + C::Real::of(8.0) * C::Real::EPS;
+    let mut row = 0;
+    for i in 1..v.len() {
+        if v[i].abs2() > v[row].abs2() * margin {
+            row = i;
+        }
+    }
+    let size = v[row].abs();
+    let phase = v[row].conj().scale(C::Real::ONE / size);
+    let inverse = C::Real::ONE / length;
+    v.iter_mut().for_each(|x| *x = (*x * phase).scale(inverse));
+    v[row] = C::complex(size * inverse, C::Real::ZERO);
+    Some(row)
+}
+
+/// Eigenvalues, with vectors that may be bad.
+struct Pairs<'a, T: Field> {
+    a: &'a [T],
+    w: &'a [T::Complex],
+    v: &'a mut [T::Complex],
+    rows: &'a mut [i64],
+}
+
+impl<T: Field<Complex: Dense>> Pairs<'_, T> {
+    /// Normalises the vectors and replaces bad ones; false if that does not help.
+    fn settle(self, par: Par) -> bool {
+        let n = self.w.len();
+        let mut good = true;
+        for (v, row) in self.v.chunks_exact_mut(n).zip(&mut *self.rows) {
+            match normalise(v) {
+                Some(at) => *row = at as i64,
+                None => good = false,
+            }
+        }
+        let norm = self.a.iter().fold(T::Real::ZERO, |sum, a| sum + a.abs2()).sqrt();
+        let unit = T::Real::of(10.0 * n as f64) * T::Real::EPS * norm;
+        let total = unit * T::Real::of(n as f64).sqrt();
+        if good && (0..2).all(|seed| self.combination_is_good(seed, total)) {
+            return true;
+        }
+        (0..n).all(|j| {
+            let v = self.v[j * n..][..n].to_vec();
+            if v.iter().all(|x| x.finite()) && self.off(self.w[j], &v) <= unit {
+                return true;
+            }
+            // The vector of the conjugate eigenvalue, which precedes this one, has been settled.
+            let pair = !T::COMPLEX && self.w[j].im() < T::Real::ZERO;
+            let found = if pair {
+                Some(self.v[(j - 1) * n..][..n].iter().map(|x| x.conj()).collect())
+            } else {
+                self.inverse_iteration(j, norm, unit, par)
+            };
+            let Some(mut v) = found else { return false };
+            let Some(row) = normalise(&mut v) else { return false };
+            self.rows[j] = row as i64;
+            self.v[j * n..][..n].copy_from_slice(&v);
+            true
+        })
+    }
+
+    /// Whether |A V x - V diag(w) x| is below `bound` for a vector x of signs.
+    fn combination_is_good(&self, seed: usize, bound: T::Real) -> bool {
+        let n = self.w.len();
+        let mut sum = SmallVec::<[T::Complex; 64]>::from_elem(T::Complex::ZERO, n);
+        let mut weighted = sum.clone();
+        for (j, (v, &w)) in self.v.chunks_exact(n).zip(self.w).enumerate() {
+            let sign = T::Real::of(sign(j, seed));
+            let weight = w.scale(sign);
+            for ((s, t), &v) in sum.iter_mut().zip(&mut weighted).zip(v) {
+                *s = *s + v.scale(sign);
+                *t = *t + v * weight;
+            }
+        }
+        self.distance(&sum, &weighted) <= bound
+    }
+
+    /// |A v - w v|
+    fn off(&self, w: T::Complex, v: &[T::Complex]) -> T::Real {
+        let image: SmallVec<[T::Complex; 64]> = v.iter().map(|&v| v * w).collect();
+        self.distance(v, &image)
+    }
+
+    /// |A x - y|
+    fn distance(&self, x: &[T::Complex], y: &[T::Complex]) -> T::Real {
+        let mut rest: SmallVec<[T::Complex; 64]> = y.iter().map(|&y| -y).collect();
+        for (a, &x) in self.a.chunks_exact(x.len()).zip(x) {
+            for (r, &a) in rest.iter_mut().zip(a) {
+                *r = *r + T::complex(a.re(), a.im()) * x;
+            }
+        }
+        rest.iter().fold(T::Real::ZERO, |sum, x| sum + x.abs2()).sqrt()
+    }
+
+    /// A vector of eigenvalue j up to `bound`: one step from signs, other ones for each j, so that the vectors of
+    /// a multiple eigenvalue are independent where they can be. A second step would be of no use: near a
+    /// defective matrix it loses what the first one has gained.
+    fn inverse_iteration(
+        &self,
+        j: usize,
+        norm: T::Real,
+        bound: T::Real,
+        par: Par,
+    ) -> Option<Vec<T::Complex>> {
+        let n = self.w.len();
+        let mut packed: Vec<T::Complex> = self.a.iter().map(|&a| T::complex(a.re(), a.im())).collect();
+        for i in 0..n {
+            packed[i * (n + 1)] = packed[i * (n + 1)] - self.w[j];
+        }
+        let mut perm = vec![0i32; n];
+        let a = Strided { ptr: packed.as_ptr(), row: 1, col: n as isize };
+        // SAFETY: the matrix is n x n and is factored in place, with room for n numbers of the permutation.
+        unsafe { T::Complex::lu((n, n), a, packed.as_mut_ptr(), perm.as_mut_ptr(), par) };
+        // An exact eigenvalue has pivots that are zero: they count as rounding errors.
+        let least = T::Real::EPS * norm;
+        for i in 0..n {
+            let pivot = &mut packed[i * (n + 1)];
+            if pivot.abs1() < least {
+                *pivot = T::Complex::real(least);
+            }
+        }
+        (0..5).find_map(|trial| {
+            let start = |&p: &i32| T::Complex::real(T::Real::of(sign(p as usize, j + 2 + trial * n)));
+            let mut x: Vec<T::Complex> = perm.iter().map(start).collect();
+            substitute(&packed, &mut x);
+            normalise(&mut x)?;
+            (self.off(self.w[j], &x) <= bound).then_some(x)
+        })
+    }
+}
+
+/// x becomes a multiple of (L U)^-1 x, which itself might overflow, for the factors in one matrix.
+fn substitute<C: Field<Complex = C>>(packed: &[C], x: &mut [C]) {
+    let n = x.len();
+    let limit = C::Real::power(C::Real::HEADROOM);
+    let rescale = |x: &mut [C]| {
+        let largest = x.iter().fold(C::Real::ZERO, |m, x| if x.abs1() > m { x.abs1() } else { m });
+        if largest > limit {
+            let (factor, _) = balance(largest, 0);
+            x.iter_mut().for_each(|x| *x = x.scale(factor));
+        }
+    };
+    for (j, column) in packed.chunks_exact(n).enumerate() {
+        let weight = x[j];
+        for (x, &l) in x[j + 1..].iter_mut().zip(&column[j + 1..]) {
+            *x = *x - l * weight;
+        }
+    }
+    for (j, column) in packed.chunks_exact(n).enumerate().rev() {
+        rescale(x);
+        x[j] = x[j].divide(column[j]);
+        let weight = x[j];
+        for (x, &u) in x[..j].iter_mut().zip(column) {
+            *x = *x - u * weight;
+        }
+    }
+}
+
+/// A sign that looks random.
+fn sign(i: usize, seed: usize) -> f64 {
+    let mixed = (i + seed * 0x51_7C_C1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    if (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 63 == 0 { 1.0 } else { -1.0 }
+}
+
+/// A number of ours that is one of faer's, with its way to store eigenvalues and vectors.
+trait Provider: Field {
+    /// Finds the eigenvalues, 2 n numbers, and vectors, n columns, of a column-major matrix; false without
+    /// convergence.
+    fn general_evd(a: &[Self], values: &mut [Self], vectors: &mut [Self], par: Par) -> bool;
+
+    /// What was found as complex numbers; the vectors are not normalised.
+    fn unpack(values: &[Self], vectors: &[Self], w: &mut [Self::Complex], v: &mut [Self::Complex]);
+}
+
+macro_rules! providers {
+    ($($r:ty)*) => {$(
+        impl Provider for $r {
+            #[inline(never)]
+            fn general_evd(a: &[Self], values: &mut [Self], vectors: &mut [Self], par: Par) -> bool {
+                let n = values.len() / 2;
+                let (re, im) = values.split_at_mut(n);
+                let a = MatRef::from_column_major_slice(a, n, n);
+                let vectors = MatMut::from_column_major_slice_mut(vectors, n, n);
+                let [re, im] = [re, im].map(|x| ColMut::from_slice_mut(x).as_diagonal_mut());
+                let params = Spec::<EvdParams, $r>::default();
+                let (no, yes) = (ComputeEigenvectors::No, ComputeEigenvectors::Yes);
+                let request = evd_scratch::<$r>(n, no, yes, par, params);
+                with_stack(request, |stack| {
+                    evd_real(a, re, im, None, Some(vectors), par, stack, params).is_ok()
+                })
+            }
+
+            // The real and imaginary part of a vector stand in the columns of the two eigenvalues that it
+            // and its conjugate belong to.
+            fn unpack(values: &[Self], vectors: &[Self], w: &mut [Self::Complex], v: &mut [Self::Complex]) {
+                let n = w.len();
+                let (re, im) = values.split_at(n);
+                for (w, (&re, &im)) in w.iter_mut().zip(re.iter().zip(im)) {
+                    *w = Complex::new(re, im);
+                }
+                let mut j = 0;
+                while j < n {
+                    let x = &vectors[j * n..];
+                    if im[j] == 0.0 || j + 1 == n {
+                        v[j * n..][..n].iter_mut().zip(x).for_each(|(v, &x)| *v = Complex::new(x, 0.0));
+                        j += 1;
+                        continue;
+                    }
+                    w[j + 1] = w[j].conj();
+                    for i in 0..n {
+                        let z = Complex::new(x[i], x[i + n]);
+                        (v[i + j * n], v[i + (j + 1) * n]) = (z, z.conj());
+                    }
+                    j += 2;
+                }
+            }
+        }
+
+        impl Provider for Complex<$r> {
+            #[inline(never)]
+            fn general_evd(a: &[Self], values: &mut [Self], vectors: &mut [Self], par: Par) -> bool {
+                let n = values.len() / 2;
+                let a = MatRef::from_column_major_slice(a, n, n);
+                let vectors = MatMut::from_column_major_slice_mut(vectors, n, n);
+                let values = ColMut::from_slice_mut(&mut values[..n]).as_diagonal_mut();
+                let params = Spec::<EvdParams, Complex<$r>>::default();
+                let (no, yes) = (ComputeEigenvectors::No, ComputeEigenvectors::Yes);
+                let request = evd_scratch::<Complex<$r>>(n, no, yes, par, params);
+                with_stack(request, |stack| {
+                    evd_cplx(a, values, None, Some(vectors), par, stack, params).is_ok()
+                })
+            }
+
+            fn unpack(values: &[Self], vectors: &[Self], w: &mut [Self], v: &mut [Self]) {
+                w.copy_from_slice(&values[..w.len()]);
+                v.copy_from_slice(vectors);
+            }
+        }
+    )*};
+}
+
+providers!(f32 f64);

@@ -1,0 +1,112 @@
+//! Eigenvalues and eigenvectors of a square matrix, `A V = V diag(w)`.
+//!
+//! Derivative: with `G = V^-1 dA V` and `X = V (F o G)`, where `F_ij = 1 / (w_j - w_i)` and 0 where that is of no
+//! use (see [`EigenvalueGaps`](crate::EigenvalueGaps)),
+//!
+//! ```text
+//! dw = diag(G)        dv_j = x_j - (Re(v_j^H x_j) + i Im(x_kj) / v_kj) v_j
+//! ```
+//!
+//! where k is the row of the component of `v_j` that is kept real (C. Boeddeker, P. Hanebrink, L. Drude, J.
+//! Heymann and R. Haeb-Umbach, arXiv:1701.00392, with the phase fixed too). A matrix without a basis of
+//! eigenvectors, a defective one, has no derivative: V has no inverse, or one that is only rounding errors.
+
+use crate::{
+    batch::{Element, Matrices, Results, count, expect_square, for_each, unlisted, work},
+    gaps::EigenvalueGaps,
+    matrix::{diagonal, floating, over_columns, scale_columns},
+    solve::solve,
+};
+use smallvec::smallvec;
+use tenferro_core_ops::{
+    Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply_n, apply1, build,
+    ops::{FLOATS, expect},
+};
+use tenferro_cpu::CpuBackend;
+use tenferro_internal_dense::Field;
+use tenferro_tensor::{C64, DType, Result, Tensor, dispatch_float};
+
+/// `A V = V diag(w)` of an `n x n` matrix. Outputs: w, of length n, complex, in no order; V, `n x n` and
+/// complex, with columns of length 1; for each column the row, an i64, of the component of the largest modulus,
+/// which is real and positive.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Eig;
+
+impl Primitive for Eig {
+    const NAME: &'static str = "eig";
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        expect(Self::NAME, x, 1, FLOATS)?;
+        expect_square(Self::NAME, x, 0)?;
+        let dtype = x[0].dtype.complex();
+        let w = || x[0].shape[1..].iter().cloned();
+        Ok(smallvec![
+            Aval::new(dtype, w()),
+            Aval::new(dtype, x[0].shape.iter().cloned()),
+            Aval::new(DType::I64, w()),
+        ])
+    }
+    fn jvp(&self, _: &[Var], y: &[Var], t: &[Tangent]) -> Outs<Tangent> {
+        let Some(da) = &t[0] else { return smallvec![None, None, None] };
+        let (w, v) = (&y[0], &y[1]);
+        let g = solve(v, &da.convert(v.dtype()).matmul(v));
+        let x = v.matmul(&(&g * &apply1(&EigenvalueGaps, &[w, v])));
+        let axis = Some(&[0][..]);
+        let along = (&v.conj() * &x).real().reduce_sum(axis);
+        let row = build::iota(DType::I64, &v.shape(), 0).equal(&over_columns(&y[2]));
+        let at_row = |x: &Var| row.select(x, &x.like(0.0)).reduce_sum(axis);
+        let turn = &at_row(&x.imag()) / &at_row(&v.real());
+        let i = Var::scalar(v.dtype(), C64::new(0.0, 1.0));
+        let gauge = &along.complex() + &(&turn.complex() * &i);
+        smallvec![Some(diagonal(&g)), Some(&x - &scale_columns(v, &gauge)), None]
+    }
+    fn saves(&self) -> Saves {
+        Saves::OUTPUTS
+    }
+    fn kernels(table: &mut dyn Kernels) {
+        table.on::<CpuBackend, Self>(FLOATS, |_, cpu, x, y, _| {
+            let dtype = x[0].dtype();
+            dispatch_float!(dtype, T => run::<T>(cpu, x, y), else Err(unlisted(Self::NAME, dtype)))
+        });
+    }
+}
+
+fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
+    let a = x[0].read();
+    let n = a.shape()[0];
+    let read = Matrices::<T>::new(&a)?;
+    let w = Results::<<T as Field>::Complex>::new(&y[0].shape, 1)?;
+    let v = Results::<<T as Field>::Complex>::new(&y[1].shape, 2)?;
+    let rows = Results::<i64>::new(&y[2].shape, 1)?;
+    for_each(cpu, count(a.shape(), 2, y), work([25, n, n, n]), |b, par| {
+        // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of the sizes
+        // that the shape rule gave, written by this call alone.
+        unsafe { T::eig(n, read.at(b), w.at(b), v.at(b), rows.at(b), par) }
+    })
+    .map_err(|e| e.error(Eig::NAME, a.shape()))?;
+    // SAFETY: every matrix succeeded, and then its factors are written in full.
+    Ok(unsafe { smallvec![w.finish(), v.finish(), rows.finish()] })
+}
+
+/// `(w, V)` with `A V = V diag(w)`, both complex: the columns of V have length 1, and their component of the
+/// largest modulus (the first one of several) is real and positive. The eigenvalues are in no order; those of
+/// a real matrix that are not real come in pairs of conjugates, the one with positive imaginary part first.
+/// Axes from 2 on are batch axes.
+///
+/// The derivative keeps lengths and phases. It needs a basis of eigenvectors and distinct eigenvalues; at
+/// multiple ones, that of a loss which does not depend on the basis of their vectors is right, and a defective
+/// matrix has none.
+///
+/// # Errors
+/// Matrices that are not square; an element that is NaN or infinite; iterations that do not converge. In the
+/// derivative: vectors without an inverse.
+pub fn eig(a: &Var) -> (Var, Var) {
+    let mut y = apply_n(&Eig, &[&floating(a)], 3).into_iter();
+    let mut next = || y.next().expect("three outputs");
+    (next(), next())
+}
+
+/// The eigenvalues of [`eig`], complex and in no order. Their derivative, `dw = diag(V^-1 dA V)`, needs no gaps
+/// between them.
+pub fn eigvals(a: &Var) -> Var {
+    eig(a).0
+}

@@ -1,0 +1,135 @@
+//! Eigenvalues and eigenvectors of a Hermitian matrix, `A = V diag(w) V^H`.
+//!
+//! Derivative: with `E = V^H dA V`, of which the Hermitian part H counts,
+//!
+//! ```text
+//! dw      = diag(H)
+//! V^H dV  = F o H        F_ij = 1 / (w_j - w_i), 0 on the diagonal and inside a multiplet
+//! ```
+//!
+//! Inside a multiplet the vectors are arbitrary up to a rotation, and 0 makes the first derivative of a loss
+//! that does not see it right and finite; see [`svd`](crate::ops::svd), and
+//! [`EigenvalueGaps`](crate::EigenvalueGaps) for where a multiplet begins.
+//!
+//! The matrix is that of the lower triangle; the derivative is that of a function of a Hermitian matrix: a
+//! tangent counts by its Hermitian part, and a cotangent is Hermitian. The sum of both triangles of a cotangent
+//! is what a function of one triangle would get.
+
+use crate::{
+    batch::{Element, Matrices, Results, count, expect_square, for_each, unlisted, work},
+    cholesky::cholesky,
+    gaps::EigenvalueGaps,
+    matrix::{diagonal, floating, floating_of, scale_columns},
+    triangular::{Triangular, triangle_solve},
+};
+use smallvec::smallvec;
+use tenferro_core_ops::{
+    Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, align_batch, apply_n,
+    apply1,
+    ops::{FLOATS, expect},
+};
+use tenferro_cpu::CpuBackend;
+use tenferro_internal_dense::Field;
+use tenferro_tensor::{Error, Result, Tensor, dispatch_float};
+
+/// `A = V diag(w) V^H` of the Hermitian matrix that has the lower triangle of an `n x n` matrix and the real
+/// parts of its diagonal. Outputs: w, of length n, real and ascending; V, `n x n` and unitary.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Eigh;
+
+impl Primitive for Eigh {
+    const NAME: &'static str = "eigh";
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        expect(Self::NAME, x, 1, FLOATS)?;
+        expect_square(Self::NAME, x, 0)?;
+        let w = x[0].shape[1..].iter().cloned();
+        Ok(smallvec![Aval::new(x[0].dtype.real(), w), x[0].clone()])
+    }
+    fn jvp(&self, _: &[Var], y: &[Var], t: &[Tangent]) -> Outs<Tangent> {
+        let Some(da) = &t[0] else { return smallvec![None, None] };
+        let (w, v) = (&y[0], &y[1]);
+        let e = v.adjoint().matmul(&da.matmul(v));
+        let half = &e * 0.5;
+        let hermitian = &half + &half.adjoint();
+        let gaps = apply1(&EigenvalueGaps, &[w, v]);
+        smallvec![Some(diagonal(&e).real()), Some(v.matmul(&(&hermitian * &gaps)))]
+    }
+    // A loss of the eigenvalues alone needs no gaps.
+    fn vjp(&self, ct: &[Tangent], _: &[Var], y: &[Var], _: &[bool]) -> Option<Outs<Tangent>> {
+        let (Some(dw), None) = (&ct[0], &ct[1]) else { return None };
+        Some(smallvec![Some(scale_columns(&y[1], dw).matmul(&y[1].adjoint()))])
+    }
+    fn saves(&self) -> Saves {
+        Saves::OUTPUTS
+    }
+    fn kernels(table: &mut dyn Kernels) {
+        table.on::<CpuBackend, Self>(FLOATS, |_, cpu, x, y, _| {
+            let dtype = y[1].dtype;
+            dispatch_float!(dtype, T => run::<T>(cpu, x, y), else Err(unlisted(Self::NAME, dtype)))
+        });
+    }
+}
+
+fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
+    let a = x[0].read();
+    let n = a.shape()[0];
+    let read = Matrices::<T>::new(&a)?;
+    let w = Results::<<T as Field>::Real>::new(&y[0].shape, 1)?;
+    let v = Results::<T>::new(&y[1].shape, 2)?;
+    for_each(cpu, count(a.shape(), 2, y), work([9, n, n, n]), |b, par| {
+        // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of the sizes
+        // that the shape rule gave, written by this call alone.
+        unsafe { T::eigh(n, read.at(b), w.at(b), v.at(b), par) }
+    })
+    .map_err(|e| e.error(Eigh::NAME, a.shape()))?;
+    // SAFETY: every matrix succeeded, and then its factors are written in full.
+    Ok(unsafe { smallvec![w.finish(), v.finish()] })
+}
+
+/// `(w, V)` with `A = V diag(w) V^H`: w real and ascending, V unitary. Axes from 2 on are batch axes.
+///
+/// A is Hermitian; its lower triangle is read, and the real parts of the diagonal. The derivative is that of a
+/// function of a Hermitian matrix: tangents count by their Hermitian parts, and cotangents are Hermitian.
+/// Vectors have phases, and inside a multiplet a basis, that are arbitrary; losses that do not depend on them
+/// have right derivatives.
+///
+/// # Errors
+/// Matrices that are not square; an element of the triangle that is NaN or infinite.
+pub fn eigh(a: &Var) -> (Var, Var) {
+    let mut y = apply_n(&Eigh, &[&floating(a)], 2).into_iter();
+    let mut next = || y.next().expect("two outputs");
+    (next(), next())
+}
+
+/// The eigenvalues of [`eigh`], ascending. Their derivative needs no gaps between them:
+/// `dw = Re diag(V^H dA V)`.
+pub fn eigvalsh(a: &Var) -> Var {
+    eigh(a).0
+}
+
+/// `(w, V)` with `A V = B V diag(w)` and `V^H B V = 1` for a positive definite B: w real and ascending. With
+/// `B = L L^H`, these are the eigenvalues of `L^-1 A L^-H`, and its vectors times `L^-H`. Axes from 2 on are
+/// batch axes, aligned there: a missing one, or one of extent 1, is repeated. Dtypes are promoted.
+///
+/// A counts by its Hermitian part, B by its lower triangle; cotangents of both are Hermitian.
+///
+/// # Errors
+/// Those of [`eigh`] and [`cholesky`](crate::ops::cholesky); matrices of different orders.
+pub fn eigh_generalized(a: &Var, b: &Var) -> (Var, Var) {
+    try_generalized(a, b).unwrap_or_else(|e| (Var::Failed(e.clone()), Var::Failed(e)))
+}
+
+fn try_generalized(a: &Var, b: &Var) -> Result<(Var, Var)> {
+    const NAME: &str = "eigh_generalized";
+    let rank = a.ok()?.rank().min(b.ok()?.rank());
+    if rank < 2 {
+        return Err(Error::rank(NAME, "rank of an operand", rank, "at least 2"));
+    }
+    let dtype = floating_of(a, b);
+    let (a, b) = align_batch(NAME, &a.convert(dtype), &b.convert(dtype))?;
+    let l = cholesky(&b);
+    let hermitian = (&a + &a.adjoint()) * 0.5;
+    let divided = |x: &Var| triangle_solve(&l, x, Triangular::lower());
+    let (w, v) = eigh(&divided(&divided(&hermitian).adjoint()));
+    Ok((w, triangle_solve(&l, &v, Triangular::lower().adjoint())))
+}
