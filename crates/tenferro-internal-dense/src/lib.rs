@@ -34,6 +34,8 @@ mod lu;
 #[cfg(feature = "faer")]
 mod provider;
 #[cfg(feature = "faer")]
+mod qr;
+#[cfg(feature = "faer")]
 mod routines;
 #[cfg(feature = "faer")]
 mod simd;
@@ -53,6 +55,7 @@ pub use strided::{Factor, Strided, Target};
 pub use {
     ::faer::Par,
     field::{Field, Real},
+    qr::{Qr, QrForm},
     routines::{Dense, DenseError},
     svd::Vectors,
     triangular::Triangle,

@@ -3,7 +3,7 @@
 use faer::Par;
 use num_complex::Complex;
 
-use crate::{Factor, Field, Strided, Target, Triangle, Vectors, gemm, lu, solve, svd, triangular};
+use crate::{Factor, Qr, Strided, Target, Triangle, Vectors, gemm, lu, solve, svd, triangular};
 
 /// Why a matrix could not be factored or solved with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum DenseError {
 /// Products and factorizations of matrices of `f32`, `f64`, `Complex<f32>` or `Complex<f64>`.
 ///
 /// Methods of four types, and not generic functions, which each crate that calls them would compile again.
-pub trait Dense: Field {
+pub trait Dense: Qr {
     /// C <- alpha op(A) op(B) + beta C with A of m x k, B of k x n, C of m x n.
     ///
     /// With beta = 0, C is written without being read; with k = 0 or alpha = 0, A and B are not read and C

@@ -96,7 +96,7 @@ pub(crate) unsafe fn svd_by_jacobi<T: Field>(
 /// # Safety
 /// A is readable.
 #[inline(always)]
-unsafe fn half_of_largest<T: Field>(
+pub(crate) unsafe fn half_of_largest<T: Field>(
     (m, n): (usize, usize),
     a: Strided<*const T>,
 ) -> Result<T::Real, DenseError> {
@@ -129,7 +129,7 @@ unsafe fn first_non_finite<T: Field>((m, n): (usize, usize), a: Strided<*const T
 
 /// The factor 2^-e that brings numbers near `largest` close to 2^`target`, and its reciprocal. Both are
 /// normal numbers, so for the extreme magnitudes they stop short of the target.
-fn balance<R: Real>(largest: R, target: i32) -> (R, R) {
+pub(crate) fn balance<R: Real>(largest: R, target: i32) -> (R, R) {
     let limit = -R::TINY.exponent() - 2;
     let e = (largest.exponent() - target).clamp(-limit, limit);
     (R::power(-e), R::power(e))
