@@ -25,8 +25,11 @@
 
 mod batch;
 mod divided;
+mod householder;
+mod lstsq;
 mod lu;
 mod matrix;
+mod qr;
 mod solve;
 mod spectral;
 mod split;
@@ -37,7 +40,10 @@ mod triangular;
 mod truncate;
 
 pub use divided::SpectralFunction;
+pub use householder::{Householder, HouseholderApply, HouseholderProduct};
+pub use lstsq::{LeastSquares, LstsqOptions, NumericalRank};
 pub use lu::LuFactor;
+pub use qr::{PivotedQr, Qr, QrOptions};
 pub use solve::LuSolve;
 pub use spectral::{SpectralCore, SpectralDerivative};
 pub use split::{Couple, GramLyapunov, GramSolve, Split};
@@ -50,7 +56,10 @@ pub use truncate::{Limits, Rank, Truncation};
 /// The operations as functions of values, for derivative rules and other crates.
 pub mod ops {
     pub use crate::{
+        householder::{householder, householder_append, householder_apply, householder_product},
+        lstsq::lstsq,
         lu::lu,
+        qr::{qr, qr_full, qr_pivoted, qr_with},
         solve::solve,
         spectral::spectral,
         split::split,
@@ -63,6 +72,7 @@ pub mod ops {
 /// The methods, and the types they take.
 pub mod prelude {
     pub use crate::{
-        CpuLinalgExt, Limits, LinalgOps, LinalgRecorded, SpectralFunction, Truncation, TypedLinalgOps,
+        CpuLinalgExt, Limits, LinalgOps, LinalgRecorded, LstsqOptions, QrOptions, SpectralFunction,
+        Truncation, TypedLinalgOps,
     };
 }

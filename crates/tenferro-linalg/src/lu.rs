@@ -64,7 +64,7 @@ fn permuted(x: &Var, p: &Var) -> Var {
 }
 
 /// The tangent of the packed factors from `P dA`.
-fn packed_tangent(packed: &Var, da: &Var) -> Var {
+pub(crate) fn packed_tangent(packed: &Var, da: &Var) -> Var {
     let (m, n) = (packed.extent(0), packed.extent(1));
     let k = Extent::min(&m, &n);
     let square = leading(&leading(packed, 0, &k), 1, &k);
