@@ -28,11 +28,13 @@ PEERS = ["numpy", "torch", "jax"]
 SAMPLE_NS = 200_000
 GEMM = [64, 128, 256, 512, 1024]
 FACTOR = [2, 4, 8, 16, 32, 64, 128, 256]
+QR = [2, 8, 32, 128, 256]
 CASES = (
     ["add_1", "matmul_2x2", "transpose_view_2x2", "solve_2x2_grad", "svd_2x2_grad"]
     + [f"gemm_{n}" for n in GEMM]
     + ["exp_4M", "tanh_4M", "sum_4M", "transpose_copy_2048"]
     + [f"{family}_{n}" for family in ("svd", "solve") for n in FACTOR]
+    + [f"qr_{n}" for n in QR]
 )
 
 
@@ -46,7 +48,7 @@ def shapes(case):
     n = int(size.split("x")[0])
     if case == f"solve_{n}":
         return [(n, n), (n, 1)]
-    return [(n, n)] * (1 if family.startswith("transpose") or case == f"svd_{n}" else 2)
+    return [(n, n)] * (1 if family.startswith("transpose") or case in (f"svd_{n}", f"qr_{n}") else 2)
 
 
 def data(case, folder):
@@ -83,6 +85,7 @@ class Numpy:
             "transpose_view": np.transpose,
             "solve": np.linalg.solve,
             "svd": lambda a: np.linalg.svd(a)[1],
+            "qr": lambda a: np.linalg.qr(a)[1],
             "exp": np.exp,
             "tanh": np.tanh,
             "sum": np.sum,
@@ -111,6 +114,7 @@ class Torch:
             "transpose_view": torch.t,
             "solve": torch.linalg.solve,
             "svd": lambda a: torch.linalg.svd(a)[1],
+            "qr": lambda a: torch.linalg.qr(a)[1],
             "exp": torch.exp,
             "tanh": torch.tanh,
             "sum": torch.sum,
@@ -155,6 +159,9 @@ class Jax:
             "transpose_copy": jnp.transpose,
         }
         self.functions = {name: self.compiled(f) for name, f in functions.items()}
+        # Of R alone, the compiler would drop Q.
+        qr = jax.jit(jnp.linalg.qr)
+        self.functions["qr"] = lambda a: jax.block_until_ready(qr(a))[1]
 
     def compiled(self, f):
         f = self.jax.jit(f)

@@ -209,8 +209,15 @@ const _: () = {
     assert!(size_of::<Reals<f32, 16>>() == 64 && size_of::<Complexes<f64, 4>>() == 64);
 };
 
+/// The sums of the lanes. Not inlined: the compiler would choose the registers of the loops before by those of the
+/// last few additions here, half as wide.
+#[inline(never)]
+pub(super) fn totals<T: Lanes, const N: usize>(sums: &[T::Line; N]) -> [T; N] {
+    sums.map(T::total)
+}
+
 /// The sum of the squared moduli.
 #[inline(always)]
 pub(super) fn norm2<T: Lanes, const FMA: bool>(x: &[T::Line]) -> <T as Field>::Real {
-    T::total(x.iter().fold(T::NONE, |sum, x| T::dot::<FMA>(sum, x, x))).re()
+    totals::<T, 1>(&[x.iter().fold(T::NONE, |sum, x| T::dot::<FMA>(sum, x, x))])[0].re()
 }

@@ -3,7 +3,7 @@
 //! Squares of small numbers underflow: where the sum of squares is not safely normal, a column is brought to the
 //! scale of its largest element first, so that Q is unitary whatever the scales of the columns are.
 
-use super::lanes::{Columns, Lanes, norm2};
+use super::lanes::{Columns, Lanes, norm2, totals};
 use crate::svd::balance;
 use crate::{Field, Real};
 
@@ -96,7 +96,7 @@ fn reflect_group<T: Lanes, const FMA: bool, const N: usize>(
             sums[k] = T::dot::<FMA>(sums[k], &v[i], &columns[k][i]);
         }
     }
-    let weights = sums.map(|s| tau * T::total(s));
+    let weights = totals::<T, N>(&sums).map(|sum| tau * sum);
     for i in 0..v.len() {
         for k in 0..N {
             columns[k][i] = T::subtract::<FMA>(&columns[k][i], &v[i], weights[k]);
