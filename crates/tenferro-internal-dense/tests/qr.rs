@@ -1,5 +1,5 @@
-//! QR factors by LAPACK's test ratios, |A - Q R| / (|A| max(m, n) eps) and |1 - Q^H Q| / (m eps), which are below
-//! 30 for a backward stable routine.
+//! QR factors by LAPACK's test ratios, |A - Q R| / (|A| max(m, n) eps) and |1 - Q^H Q| / (m eps), which are
+//! below 30 for a backward stable routine.
 
 #![cfg(feature = "faer")]
 

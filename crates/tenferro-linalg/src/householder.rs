@@ -1,13 +1,13 @@
-//! Products of Householder reflections, `Q = H_1 .. H_k` with `H_i = I - tau_i v_i v_i^H`, in the packed form of
-//! LAPACK: v_i is zero above row i, 1 in it, and below it is column i of a matrix below the diagonal.
+//! Products of Householder reflections, `Q = H_1 .. H_k` with `H_i = I - tau_i v_i v_i^H`, in the packed form
+//! of LAPACK: v_i is zero above row i, 1 in it, and below it is column i of a matrix below the diagonal.
 //!
-//! With `S = V^H V` above the diagonal and `D = diag(tau)`, `Q = I - V T V^H` for `T = (I + D S)^-1 D` (the compact
-//! WY form of R. Schreiber and C. Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989)), a rational function of V, V^H and
-//! tau without poles. It stands in for the derivative of the products.
+//! With `S = V^H V` above the diagonal and `D = diag(tau)`, `Q = I - V T V^H` for `T = (I + D S)^-1 D` (the
+//! compact WY form of R. Schreiber and C. Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989)), a rational
+//! function of V, V^H and tau without poles. It stands in for the derivative of the products.
 //!
-//! That of the factorization goes the other way: `[I; 0] - Q = V (T V1^H)` is a factorization in L U, whose pivots are
-//! tau, so V and tau follow from Q (G. Ballard et al., "Reconstructing Householder vectors from tall-skinny QR",
-//! 2015).
+//! That of the factorization goes the other way: `[I; 0] - Q = V (T V1^H)` is a factorization in L U, whose
+//! pivots are tau, so V and tau follow from Q (G. Ballard et al., "Reconstructing Householder vectors from
+//! tall-skinny QR", 2015).
 
 use crate::{
     batch::{
@@ -28,8 +28,8 @@ use tenferro_cpu::CpuBackend;
 use tenferro_internal_dense::Strided;
 use tenferro_tensor::{Error, Result, Tensor, dispatch_float};
 
-/// The reflectors of `A = Q R`. Outputs: R on and above the diagonal of an `m x n` matrix and the reflectors below
-/// it; tau, a vector of length min(m, n).
+/// The reflectors of `A = Q R`. Outputs: R on and above the diagonal of an `m x n` matrix and the reflectors
+/// below it; tau, a vector of length min(m, n).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Householder;
 
@@ -113,8 +113,8 @@ fn factor<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Re
     let tau = Results::<T>::new(&y[1].shape, 1)?;
     for_each(cpu, count(a.shape(), 2, y), work([1, m, n, k]), |b, par| {
         let mut t: SmallVec<[T; 16]> = smallvec![<T as tenferro_internal_dense::Field>::ZERO; k];
-        // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of m n and k
-        // elements.
+        // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of m n and
+        // k elements.
         unsafe {
             T::householder((m, n), read.at(b), packed.at(b), &mut t, par)?;
             t.iter().enumerate().for_each(|(i, &t)| *tau.at(b).add(i) = t);
@@ -139,8 +139,8 @@ fn expect_reflectors<'a, D: Extent>(op: &'static str, x: &[&'a Aval<D>]) -> Resu
     Ok([m, n])
 }
 
-/// The first min(m, n) columns of `H_1 .. H_k`. Inputs: an `m x n` matrix with the reflectors below its diagonal,
-/// the rest of which is not read, and tau, a vector of length k <= min(m, n).
+/// The first min(m, n) columns of `H_1 .. H_k`. Inputs: an `m x n` matrix with the reflectors below its
+/// diagonal, the rest of which is not read, and tau, a vector of length k <= min(m, n).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct HouseholderProduct;
 
@@ -206,7 +206,8 @@ impl Primitive for HouseholderApply {
     }
 }
 
-/// The product of the reflections with the third operand, or its adjoint; without `adjoint`, with the identity.
+/// The product of the reflections with the third operand, or its adjoint; without `adjoint`, with the
+/// identity.
 fn multiply<T: Element>(
     name: &'static str,
     adjoint: Option<bool>,
@@ -222,8 +223,8 @@ fn multiply<T: Element>(
     let result = Results::<T>::new(&y[0].shape, 2)?;
     for_each(cpu, count(packed.shape(), 2, y), work([2, m, columns, k]), |b, par| {
         let (v, t) = (tails.at(b), factors.at(b));
-        // SAFETY: matrices b of the operands are readable and fit each other, by the shape rule; the result is new
-        // memory of m columns elements.
+        // SAFETY: matrices b of the operands are readable and fit each other, by the shape rule; the result
+        // is new memory of m columns elements.
         unsafe {
             let tau: SmallVec<[T; 16]> = (0..k).map(|i| *t.ptr.offset(i as isize * t.row)).collect();
             let v = Strided { ptr: v.ptr, row: v.row, col: v.col };
@@ -243,11 +244,11 @@ fn multiply<T: Element>(
 }
 
 /// `(packed, tau)`: R of `A = Q R` on and above the diagonal of `packed`, an `m x n` matrix, and below it the
-/// Householder reflectors of `Q = H_1 .. H_k`, `H_i = I - tau_i v_i v_i^H`, `k = min(m, n)`; v_i is 1 in row i and zero
-/// above. The diagonal of R is real. Axes from 2 on are batch axes.
+/// Householder reflectors of `Q = H_1 .. H_k`, `H_i = I - tau_i v_i v_i^H`, `k = min(m, n)`; v_i is 1 in row
+/// i and zero above. The diagonal of R is real. Axes from 2 on are batch axes.
 ///
-/// The derivative is that of [`qr`](crate::ops::qr), carried over to the reflectors; that of a reflector which is the
-/// identity, tau = 0, counts as zero.
+/// The derivative is that of [`qr`](crate::ops::qr), carried over to the reflectors; that of a reflector
+/// which is the identity, tau = 0, counts as zero.
 ///
 /// # Errors
 /// As [`qr`](crate::ops::qr).
@@ -257,8 +258,8 @@ pub fn householder(a: &Var) -> (Var, Var) {
     (next(), next())
 }
 
-/// The first min(m, n) columns of `H_1 .. H_k` with the reflectors of [`householder`], or any others: `packed` is
-/// `m x n`, and only what is below its diagonal is read; `tau` has length `k <= min(m, n)`.
+/// The first min(m, n) columns of `H_1 .. H_k` with the reflectors of [`householder`], or any others:
+/// `packed` is `m x n`, and only what is below its diagonal is read; `tau` has length `k <= min(m, n)`.
 ///
 /// # Errors
 /// A `tau` that is too long, or of another dtype or batch than `packed`.
@@ -266,8 +267,8 @@ pub fn householder_product(packed: &Var, tau: &Var) -> Var {
     apply1(&HouseholderProduct, &[packed, tau])
 }
 
-/// `Q C`, or `Q^H C` if `adjoint`, with the unitary `m x m` matrix `Q = H_1 .. H_k` of [`householder`], which is not
-/// formed. C has m rows.
+/// `Q C`, or `Q^H C` if `adjoint`, with the unitary `m x m` matrix `Q = H_1 .. H_k` of [`householder`], which
+/// is not formed. C has m rows.
 ///
 /// # Errors
 /// As [`householder_product`]; a C of other rows, dtype or batch.
@@ -275,8 +276,8 @@ pub fn householder_apply(packed: &Var, tau: &Var, c: &Var, adjoint: bool) -> Var
     apply1(&HouseholderApply { adjoint }, &[packed, tau, c])
 }
 
-/// What [`householder`] gives of `[A B]`, from what it gave of A and new columns B. The work is that on B: the
-/// columns of A, and their reflectors, stay as they are.
+/// What [`householder`] gives of `[A B]`, from what it gave of A and new columns B. The work is that on B:
+/// the columns of A, and their reflectors, stay as they are.
 ///
 /// # Errors
 /// As [`householder_apply`]; a `tau` that is not of length min(m, n).

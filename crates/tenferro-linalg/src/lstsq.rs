@@ -1,13 +1,15 @@
-//! Least squares, `min |A X - B|` with the smallest `|X|`: `X = A^+ B` by the singular value decomposition of A.
+//! Least squares, `min |A X - B|` with the smallest `|X|`: `X = A^+ B` by the singular value decomposition of
+//! A.
 //!
-//! Derivative where the rank is constant (G. H. Golub and V. Pereyra, SIAM J. Numer. Anal. 10 (1973)), with `P = A^+`:
+//! Derivative where the rank is constant (G. H. Golub and V. Pereyra, SIAM J. Numer. Anal. 10 (1973)), with
+//! `P = A^+`:
 //!
 //! ```text
 //! dX = P dB - P dA X + P P^H dA^H (B - A X) + (1 - P A) dA^H P^H X
 //! ```
 //!
-//! The decomposition is a hint that no rule differentiates, so this is right for multiplets of singular values and
-//! for any rank; products with P and P^H are the same operation, so it holds to any order.
+//! The decomposition is a hint that no rule differentiates, so this is right for multiplets of singular
+//! values and for any rank; products with P and P^H are the same operation, so it holds to any order.
 
 use crate::{
     batch::{Element, Matrices, Results, count, expect_matrix, expect_stack, unlisted},
@@ -38,8 +40,8 @@ pub struct LstsqOptions {
     pub rtol: Option<f64>,
 }
 
-/// The numerical rank of an `m x n` matrix. Inputs: the matrix, of which only the extents matter, and its singular
-/// values s. Outputs: 1 / s, and 0 where s counts as zero; and the number of the others, an i64.
+/// The numerical rank of an `m x n` matrix. Inputs: the matrix, of which only the extents matter, and its
+/// singular values s. Outputs: 1 / s, and 0 where s counts as zero; and the number of the others, an i64.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct NumericalRank {
     /// The bits of the relative tolerance, an f64; `max(m, n) eps` if `None`.
@@ -107,8 +109,8 @@ fn tabulate<T: Element + Real>(
     Ok(unsafe { smallvec![inverses.finish(), ranks.finish()] })
 }
 
-/// `A^+ B`, or `A^+H B` if `adjoint`. Inputs: A; U, the reciprocals of the singular values that are not zero, and
-/// Vh of its thin decomposition, which no rule differentiates; B.
+/// `A^+ B`, or `A^+H B` if `adjoint`. Inputs: A; U, the reciprocals of the singular values that are not zero,
+/// and Vh of its thin decomposition, which no rule differentiates; B.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct LeastSquares {
     /// Whether B is multiplied by the adjoint of the pseudoinverse.
@@ -163,16 +165,17 @@ impl Primitive for LeastSquares {
     }
 }
 
-/// `(X, residuals, rank, s)`: X of the smallest norm among those that minimise `|A X - B|` for an `m x n` matrix A;
-/// the sum of `|A X - B|^2` over every column, real; the numerical rank of A, an i64; and its singular values. If `b`
-/// has one axis, it is a vector, so is X, and the residuals are one number; else its first two axes are a matrix of
-/// right-hand sides. Axes from 2 on are batch axes, aligned there. Dtypes are promoted.
+/// `(X, residuals, rank, s)`: X of the smallest norm among those that minimise `|A X - B|` for an `m x n`
+/// matrix A; the sum of `|A X - B|^2` over every column, real; the numerical rank of A, an i64; and its
+/// singular values. If `b` has one axis, it is a vector, so is X, and the residuals are one number; else its
+/// first two axes are a matrix of right-hand sides. Axes from 2 on are batch axes, aligned there. Dtypes are
+/// promoted.
 ///
 /// Derivatives are those at constant rank, of any order.
 ///
 /// # Errors
-/// Fewer than two axes of A; a number of rows that does not fit; an element that is NaN or infinite; a tolerance that
-/// is negative or NaN.
+/// Fewer than two axes of A; a number of rows that does not fit; an element that is NaN or infinite; a
+/// tolerance that is negative or NaN.
 pub fn lstsq(a: &Var, b: &Var, options: &LstsqOptions) -> (Var, Var, Var, Var) {
     try_lstsq(a, b, options).unwrap_or_else(|e| {
         let failed = || Var::Failed(e.clone());

@@ -11,8 +11,9 @@
 //! ```
 //!
 //! and the part of dQ outside the span of Q is `X - Q M`. This keeps the diagonal of R real, as it is in both
-//! gauges, and its signs are locally constant. What completes Q to a basis is arbitrary: its rule turns the basis
-//! no more than it must, so derivatives of what does not depend on the completion are right to any order.
+//! gauges, and its signs are locally constant. What completes Q to a basis is arbitrary: its rule turns the
+//! basis no more than it must, so derivatives of what does not depend on the completion are right to any
+//! order.
 //!
 //! R1 must be regular, in the wide case for every loss, of Q or R alone, too. Otherwise neither factor has a
 //! derivative, and asking for one is an error if a diagonal element is exactly zero.
@@ -40,11 +41,11 @@ use tenferro_tensor::{DType, Result, Tensor, dispatch_float};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct QrOptions {
-    /// Whether Q is completed to a unitary `m x m` matrix, and R to `m x n`; else they are `m x k` and `k x n` with
-    /// `k = min(m, n)`.
+    /// Whether Q is completed to a unitary `m x m` matrix, and R to `m x n`; else they are `m x k` and `k x
+    /// n` with `k = min(m, n)`.
     pub full: bool,
-    /// Whether the diagonal of R is not negative, which makes the thin factors of a matrix of full rank unique; else
-    /// it is real with the signs of Householder's reflections, as in LAPACK.
+    /// Whether the diagonal of R is not negative, which makes the thin factors of a matrix of full rank
+    /// unique; else it is real with the signs of Householder's reflections, as in LAPACK.
     pub positive: bool,
 }
 
@@ -181,8 +182,8 @@ fn run<T: Element>(
     for_each(cpu, count(a.shape(), 2, y), work([2, m, n.max(columns), m.min(n)]), |b, par| {
         let mut p: SmallVec<[i32; 64]> = smallvec![0; if perm.is_some() { n } else { 0 }];
         let to = perm.is_some().then_some(&mut p[..]);
-        // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of the sizes
-        // that the shape rule gave, written by this call alone.
+        // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of the
+        // sizes that the shape rule gave, written by this call alone.
         unsafe {
             T::qr((m, n), read.at(b), q.at(b), r.at(b), form, to, par)?;
             if let Some(perm) = &perm {
@@ -196,9 +197,9 @@ fn run<T: Element>(
     Ok(unsafe { [q.finish(), r.finish()].into_iter().chain(perm.map(|p| p.finish())).collect() })
 }
 
-/// `(Q, R)` with `A = Q R` for an `m x n` matrix and `k = min(m, n)`: Q is `m x k` with orthonormal columns, R is
-/// `k x n`, upper triangular with a real diagonal, whose signs are those of Householder's reflections. Axes from 2
-/// on are batch axes.
+/// `(Q, R)` with `A = Q R` for an `m x n` matrix and `k = min(m, n)`: Q is `m x k` with orthonormal columns,
+/// R is `k x n`, upper triangular with a real diagonal, whose signs are those of Householder's reflections.
+/// Axes from 2 on are batch axes.
 ///
 /// # Errors
 /// Fewer than two axes; an element that is NaN or infinite. A matrix whose first k columns are dependent has
@@ -219,8 +220,8 @@ pub fn qr_with(a: &Var, options: QrOptions) -> (Var, Var) {
     (next(), next())
 }
 
-/// `(Q, R, p)` with `A[:, p] = Q R`: the factors of [`qr`] for columns in the order of the i64 vector p, in which
-/// `|R_ii|` does not increase, up to rounding: each step takes the longest of the remaining columns.
+/// `(Q, R, p)` with `A[:, p] = Q R`: the factors of [`qr`] for columns in the order of the i64 vector p, in
+/// which `|R_ii|` does not increase, up to rounding: each step takes the longest of the remaining columns.
 ///
 /// # Errors
 /// As [`qr`].

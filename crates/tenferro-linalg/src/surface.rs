@@ -35,8 +35,8 @@ surfaces! {
     /// `(p, L, U)` with `A[p, :] = L U`: p an i64 vector, L `m x k` lower triangular with diagonal 1, U
     /// `k x n` upper triangular.
     fn lu(a) -> [I, T, T] = listed(ops::lu(a));
-    /// `(Q, R)` with `A = Q R` for an `m x n` matrix and `k = min(m, n)`: Q is `m x k` with orthonormal columns, R
-    /// `k x n`, upper triangular with a real diagonal of either sign.
+    /// `(Q, R)` with `A = Q R` for an `m x n` matrix and `k = min(m, n)`: Q is `m x k` with orthonormal
+    /// columns, R `k x n`, upper triangular with a real diagonal of either sign.
     fn qr(a) -> [T, T] = <[Var; 2]>::from(ops::qr(a));
     /// As `qr`, with Q completed to a unitary `m x m` matrix and R to `m x n`.
     fn qr_full(a) -> [T, T] = <[Var; 2]>::from(ops::qr_full(a));
@@ -44,8 +44,8 @@ surfaces! {
     fn qr_with(a; options: QrOptions) -> [T, T] = <[Var; 2]>::from(ops::qr_with(a, options));
     /// `(Q, R, p)` with `A[:, p] = Q R`: p an i64 vector, `|R_ii|` not increasing.
     fn qr_pivoted(a) -> [T, T, I] = listed(ops::qr_pivoted(a));
-    /// `(packed, tau)`: R on and above the diagonal, below it the reflectors of `Q = H_1 .. H_k`, `H_i = I - tau_i v_i
-    /// v_i^H`, as LAPACK keeps them.
+    /// `(packed, tau)`: R on and above the diagonal, below it the reflectors of `Q = H_1 .. H_k`, `H_i = I -
+    /// tau_i v_i v_i^H`, as LAPACK keeps them.
     fn householder(a) -> [T, T] = <[Var; 2]>::from(ops::householder(a));
     /// The first min(m, n) columns of `H_1 .. H_k` for reflectors below the diagonal of an `m x n` matrix.
     fn householder_product(packed, tau: T) -> [T] = ops::householder_product(packed, tau);
@@ -53,10 +53,11 @@ surfaces! {
     fn householder_apply(packed, tau: T, c: T; adjoint: bool) -> [T] =
         ops::householder_apply(packed, tau, c, adjoint);
     /// `householder` of `[A B]` from that of A and new columns B, without repeating the work on A.
-    fn householder_append(packed, tau: T, b: T) -> [T, T] = <[Var; 2]>::from(ops::householder_append(packed, tau, b));
+    fn householder_append(packed, tau: T, b: T) -> [T, T] =
+        <[Var; 2]>::from(ops::householder_append(packed, tau, b));
     /// `(X, residuals, rank, s)`: X of the smallest norm among those that minimise `|A X - B|`, the sums of
-    /// `|A X - B|^2` over columns, the numerical rank of A, an i64, and its singular values. If `b` has one axis, it is
-    /// a vector, and so is X.
+    /// `|A X - B|^2` over columns, the numerical rank of A, an i64, and its singular values. If `b` has one
+    /// axis, it is a vector, and so is X.
     fn lstsq(a, b: T; options: &LstsqOptions) -> [T, R, I, R] = <[Var; 4]>::from(ops::lstsq(a, b, options));
     /// The solution of `A X = B`. If `b` has one axis, it is a vector, and so is the solution. A singular
     /// matrix is an error.

@@ -1,5 +1,5 @@
-//! Products of many reflections as matrix products: `H_1 .. H_b = I - V T V^H` with T upper triangular (R. Schreiber
-//! and C. Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989)).
+//! Products of many reflections as matrix products: `H_1 .. H_b = I - V T V^H` with T upper triangular (R.
+//! Schreiber and C. Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989)).
 
 use faer::Par;
 
@@ -162,8 +162,8 @@ pub(super) unsafe fn product<T: Lanes>(
 /// C <- `H_1 .. H_k` C, or its adjoint times C, with C of `m x count`.
 ///
 /// # Safety
-/// The tails of the reflectors are readable below the diagonal of `v`; C is column-major, initialised and overlaps
-/// nothing.
+/// The tails of the reflectors are readable below the diagonal of `v`; C is column-major, initialised and
+/// overlaps nothing.
 pub(super) unsafe fn apply<T: Lanes>(
     (m, count): (usize, usize),
     v: Strided<*const T>,

@@ -1,5 +1,5 @@
-//! Columns in whole cache lines, with real and imaginary parts apart, so that arithmetic is that of vectors of
-//! reals: no remainders, no shuffles.
+//! Columns in whole cache lines, with real and imaginary parts apart, so that arithmetic is that of vectors
+//! of reals: no remainders, no shuffles.
 
 use num_complex::Complex;
 
@@ -209,8 +209,8 @@ const _: () = {
     assert!(size_of::<Reals<f32, 16>>() == 64 && size_of::<Complexes<f64, 4>>() == 64);
 };
 
-/// The sums of the lanes. Not inlined: the compiler would choose the registers of the loops before by those of the
-/// last few additions here, half as wide.
+/// The sums of the lanes. Not inlined: the compiler would choose the registers of the loops before by those
+/// of the last few additions here, half as wide.
 #[inline(never)]
 pub(super) fn totals<T: Lanes, const N: usize>(sums: &[T::Line; N]) -> [T; N] {
     sums.map(T::total)

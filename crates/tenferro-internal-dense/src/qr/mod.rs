@@ -1,8 +1,8 @@
 //! QR factorization by Householder reflections, `A = Q R` with `Q = H_1 .. H_k`, `H_i = I - tau_i v_i v_i^H`.
 //!
-//! Small matrices and panels take one reflection after the other on columns padded to whole cache lines; larger
-//! ones are blocks of reflections, applied by products, which go to faer. Own loops throughout, because R has a
-//! real diagonal, any rank is fine, and columns of any scale give a unitary Q.
+//! Small matrices and panels take one reflection after the other on columns padded to whole cache lines;
+//! larger ones are blocks of reflections, applied by products, which go to faer. Own loops throughout,
+//! because R has a real diagonal, any rank is fine, and columns of any scale give a unitary Q.
 
 mod blocked;
 mod lanes;
@@ -28,18 +28,19 @@ pub struct QrForm {
 
 /// QR factorizations, and products with their reflectors.
 ///
-/// Reflectors are kept as in LAPACK: `v_i` is zero above row i, 1 in it, and below it is column i of a matrix below
-/// the diagonal.
+/// Reflectors are kept as in LAPACK: `v_i` is zero above row i, 1 in it, and below it is column i of a matrix
+/// below the diagonal.
 pub trait Qr: Field {
-    /// A = Q R of an m x n matrix, or A\[:, perm\] = Q R: `q` and `r` as `form` says, column-major, the diagonal of R
-    /// real. With `perm`, of n elements, columns are exchanged so that |R_ii| does not increase.
+    /// A = Q R of an m x n matrix, or A\[:, perm\] = Q R: `q` and `r` as `form` says, column-major, the
+    /// diagonal of R real. With `perm`, of n elements, columns are exchanged so that |R_ii| does not
+    /// increase.
     ///
     /// # Errors
     /// `NonFinite` with the first such element in column-major order; nothing is then written.
     ///
     /// # Safety
-    /// A is readable; the outputs are writable and overlap neither A nor each other; they may be uninitialised.
-    /// n <= i32::MAX if there is a permutation.
+    /// A is readable; the outputs are writable and overlap neither A nor each other; they may be
+    /// uninitialised. n <= i32::MAX if there is a permutation.
     unsafe fn qr(
         shape: (usize, usize),
         a: Strided<*const Self>,
@@ -69,8 +70,8 @@ pub trait Qr: Field {
     /// The first n columns of `H_1 .. H_k`, with k = `tau.len()` <= n <= m, to `q` (m x n, column-major).
     ///
     /// # Safety
-    /// `v` is readable below its diagonal in m rows and k columns; `q` is writable and overlaps nothing; it may be
-    /// uninitialised.
+    /// `v` is readable below its diagonal in m rows and k columns; `q` is writable and overlaps nothing; it
+    /// may be uninitialised.
     unsafe fn householder_product(
         shape: (usize, usize),
         v: Strided<*const Self>,
@@ -82,7 +83,8 @@ pub trait Qr: Field {
     /// C <- `H_1 .. H_k` C, or its adjoint times C, for C of m x n, column-major, with k = `tau.len()` <= m.
     ///
     /// # Safety
-    /// `v` is readable below its diagonal in m rows and k columns; C is readable and writable, and overlaps nothing.
+    /// `v` is readable below its diagonal in m rows and k columns; C is readable and writable, and overlaps
+    /// nothing.
     unsafe fn householder_apply(
         shape: (usize, usize),
         v: Strided<*const Self>,
@@ -193,7 +195,8 @@ unsafe fn load<T: Lanes>((m, n): (usize, usize), a: Strided<*const T>, factor: T
     }
 }
 
-/// Writes R, times `inverse`, and below it the reflectors, to the `m x n` matrix `to` with its leading dimension.
+/// Writes R, times `inverse`, and below it the reflectors, to the `m x n` matrix `to` with its leading
+/// dimension.
 ///
 /// # Safety
 /// It is writable.

@@ -1,7 +1,7 @@
 //! Householder reflections of columns in lines, one after the other.
 //!
-//! Squares of small numbers underflow: where the sum of squares is not safely normal, a column is brought to the
-//! scale of its largest element first, so that Q is unitary whatever the scales of the columns are.
+//! Squares of small numbers underflow: where the sum of squares is not safely normal, a column is brought to
+//! the scale of its largest element first, so that Q is unitary whatever the scales of the columns are.
 
 use super::lanes::{Columns, Lanes, norm2, totals};
 use crate::svd::balance;
@@ -13,9 +13,9 @@ fn unsafe_sum<R: Real>(sum: R) -> bool {
     sum < R::TINY / (R::EPS * R::EPS)
 }
 
-/// `H = I - tau v v^H` with `H^H x = (beta, 0, ..)` and beta real, for the part of the column `x` from row `row`
-/// on: writes v, which is 1 in that row and zero above, and gives beta and tau (LAPACK xLARFG). H is I where x is
-/// real in its first row and zero below.
+/// `H = I - tau v v^H` with `H^H x = (beta, 0, ..)` and beta real, for the part of the column `x` from row
+/// `row` on: writes v, which is 1 in that row and zero above, and gives beta and tau (LAPACK xLARFG). H is I
+/// where x is real in its first row and zero below.
 #[inline(always)]
 fn reflector<T: Lanes, const FMA: bool>(x: &[T::Line], v: &mut [T::Line], row: usize) -> (T::Real, T) {
     let (start, lane) = (row / T::LANES, row % T::LANES);
@@ -104,8 +104,8 @@ fn reflect_group<T: Lanes, const FMA: bool, const N: usize>(
     }
 }
 
-/// `A = Q R` in place: R on and above the diagonal of `a`, whose rest is left undefined; the reflectors in `v`,
-/// which is zero before, and `tau`.
+/// `A = Q R` in place: R on and above the diagonal of `a`, whose rest is left undefined; the reflectors in
+/// `v`, which is zero before, and `tau`.
 #[inline(always)]
 pub(super) fn factor<T: Lanes, const FMA: bool>(a: &mut Columns<T>, v: &mut Columns<T>, tau: &mut [T]) {
     for (j, tau) in tau.iter_mut().enumerate() {
@@ -125,9 +125,9 @@ fn eliminate<T: Lanes, const FMA: bool>(a: &mut Columns<T>, v: &mut Columns<T>, 
     reflect::<T, FMA>(&v[j / T::LANES..], t.conj(), rest, height);
 }
 
-/// As [`factor`], each step with the longest of the remaining columns, `perm` permuted along with them. Lengths
-/// are updated, and computed anew where too many digits have cancelled (Z. Drmac and Z. Bujanovic, ACM Trans. Math.
-/// Softw. 35 (2008), as in LAPACK xLAQP2).
+/// As [`factor`], each step with the longest of the remaining columns, `perm` permuted along with them.
+/// Lengths are updated, and computed anew where too many digits have cancelled (Z. Drmac and Z. Bujanovic,
+/// ACM Trans. Math. Softw. 35 (2008), as in LAPACK xLAQP2).
 #[inline(always)]
 pub(super) fn factor_pivoted<T: Lanes, const FMA: bool>(
     a: &mut Columns<T>,

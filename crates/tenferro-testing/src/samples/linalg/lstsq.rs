@@ -71,8 +71,8 @@ fn expected(o: &LstsqOptions, x: &[Array]) -> Vec<Array> {
     ]
 }
 
-/// With 1 and the largest square of `b` added to the residuals, which otherwise are nothing but rounding where there
-/// is a solution.
+/// With 1 and the largest square of `b` added to the residuals, which otherwise are nothing but rounding
+/// where there is a solution.
 fn beside_squares(b: &Array, mut y: Vec<Array>) -> Vec<Array> {
     let largest = b.data.iter().map(|e| e.c().norm_sqr()).fold(1.0, f64::max);
     y[1] = y[1].map(y[1].dtype, |e| e.plus(Elem::real(largest)));

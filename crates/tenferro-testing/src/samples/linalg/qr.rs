@@ -167,8 +167,8 @@ fn with_options() -> OpInfo {
     .done()
 }
 
-/// Functions of full factors that do not depend on what completes Q: the projector on the complement of the columns,
-/// the span, and R.
+/// Functions of full factors that do not depend on what completes Q: the projector on the complement of the
+/// columns, the span, and R.
 fn invariants() -> OpInfo {
     op(
         "qr_invariants",
