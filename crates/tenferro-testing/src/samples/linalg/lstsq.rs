@@ -71,7 +71,7 @@ fn expected(o: &LstsqOptions, x: &[Array]) -> Vec<Array> {
     ]
 }
 
-/// With 1 and the largest square of `b` added to the residuals, which otherwise are nothing but rounding
+/// With the largest square of `b`, at least 1, added to the residuals, which otherwise are nothing but rounding
 /// where there is a solution.
 fn beside_squares(b: &Array, mut y: Vec<Array>) -> Vec<Array> {
     let largest = b.data.iter().map(|e| e.c().norm_sqr()).fold(1.0, f64::max);
@@ -80,49 +80,44 @@ fn beside_squares(b: &Array, mut y: Vec<Array>) -> Vec<Array> {
 }
 
 fn lstsq() -> OpInfo {
-    op("lstsq", |o: &LstsqOptions, x: &[Var]| <[Var; 4]>::from(ops::lstsq(&x[0], &x[1], o)), expected)
-        .observe(|_, x, y| beside_squares(&x[1], y.to_vec()))
-        .surface(surface!(LstsqOptions; LinalgOps, TypedLinalgOps; lstsq(1) |o| o))
-        .promotes()
-        // The square of the condition, 2.
-        .tolerance(bound(5, 4.0))
-        .each(FLOATS, |o, d| {
-            let of = |shape: [usize; 2], s: &[f64], b: &[usize]| {
-                vec![with_values(d, shape, &[s], 1), any(d, b, 2)]
-            };
-            o.sample(EXACT, of([3, 3], &[2.0, 1.5, 1.0], &[3, 2]))
-                .sample(EXACT, of([4, 2], &[2.0, 1.0], &[4]))
-                .sample(EXACT, of([2, 4], &[2.0, 1.0], &[2, 1]))
-                .sample(
-                    EXACT,
-                    vec![with_values(d, [3, 2], &[&[2.0, 1.0], &[1.5, 1.0]], 3), any(d, &[3, 1], 4)],
-                )
-                .sample(EXACT, of([0, 2], &[], &[0, 2]))
-                .sample(EXACT, of([2, 0], &[], &[2]))
-                .sample(EXACT, of([2, 2], &[2.0, 1.0], &[2, 0]))
-                .kink(EXACT, of([4, 3], &[2.0, 1.0, 0.0], &[4, 2]))
-                .kink(EXACT, of([2, 2], &[0.0, 0.0], &[2]))
-                .kink(ROUGH, of([3, 3], &[2.0, 1.0, 0.05], &[3, 1]))
-        })
-        .kink(EXACT, vec![Array::ints(I64, &[2, 1], &[1, 1]), Array::ints(I64, &[2], &[1, 3])])
-        .symbolic(EXACT, &[&["n", "m"], &["n", "k"]])
-        .symbolic(EXACT, &[&["n", "m"], &["n"]])
-        .skip("rank_0", "a matrix is needed")
-        .error(EXACT, vec![any(F64, &[2, 2], 1), any(F64, &[3], 2)], &["3", "2"])
-        .error(EXACT, vec![any(F64, &[2], 1), any(F64, &[2], 2)], &["1", "at least 2"])
-        .error(EXACT, vec![any(F64, &[2, 2, 2], 1), any(F64, &[2, 1, 3], 2)], &["3", "2"])
-        .error(
-            LstsqOptions { rtol: Some(f64::NAN) },
-            vec![any(F64, &[2, 2], 1), any(F64, &[2], 2)],
-            &["NaN", "at least 0"],
-        )
-        .error_of(
-            "svd",
-            EXACT,
-            vec![f64s(&[1, 1], &[f64::NAN]), any(F64, &[1], 2)],
-            &["[0, 0]", "not finite"],
-        )
-        .done()
+    op(
+        "lstsq",
+        |o: &LstsqOptions, x: &[Var]| <[Var; 4]>::from(ops::lstsq(&x[0], &x[1], o)),
+        |o, x| beside_squares(&x[1], expected(o, x)),
+    )
+    .observe(|_, x, y| beside_squares(&x[1], y.to_vec()))
+    .surface(surface!(LstsqOptions; LinalgOps, TypedLinalgOps; lstsq(1) |o| o))
+    .promotes()
+    // The square of the condition, 2.
+    .tolerance(bound(5, 4.0))
+    .each(FLOATS, |o, d| {
+        let of =
+            |shape: [usize; 2], s: &[f64], b: &[usize]| vec![with_values(d, shape, &[s], 1), any(d, b, 2)];
+        o.sample(EXACT, of([3, 3], &[2.0, 1.5, 1.0], &[3, 2]))
+            .sample(EXACT, of([4, 2], &[2.0, 1.0], &[4]))
+            .sample(EXACT, of([2, 4], &[2.0, 1.0], &[2, 1]))
+            .sample(EXACT, vec![with_values(d, [3, 2], &[&[2.0, 1.0], &[1.5, 1.0]], 3), any(d, &[3, 1], 4)])
+            .sample(EXACT, of([0, 2], &[], &[0, 2]))
+            .sample(EXACT, of([2, 0], &[], &[2]))
+            .sample(EXACT, of([2, 2], &[2.0, 1.0], &[2, 0]))
+            .kink(EXACT, of([4, 3], &[2.0, 1.0, 0.0], &[4, 2]))
+            .kink(EXACT, of([2, 2], &[0.0, 0.0], &[2]))
+            .kink(ROUGH, of([3, 3], &[2.0, 1.0, 0.05], &[3, 1]))
+    })
+    .kink(EXACT, vec![Array::ints(I64, &[2, 1], &[1, 1]), Array::ints(I64, &[2], &[1, 3])])
+    .symbolic(EXACT, &[&["n", "m"], &["n", "k"]])
+    .symbolic(EXACT, &[&["n", "m"], &["n"]])
+    .skip("rank_0", "a matrix is needed")
+    .error(EXACT, vec![any(F64, &[2, 2], 1), any(F64, &[3], 2)], &["3", "2"])
+    .error(EXACT, vec![any(F64, &[2], 1), any(F64, &[2], 2)], &["1", "at least 2"])
+    .error(EXACT, vec![any(F64, &[2, 2, 2], 1), any(F64, &[2, 1, 3], 2)], &["3", "2"])
+    .error(
+        LstsqOptions { rtol: Some(f64::NAN) },
+        vec![any(F64, &[2, 2], 1), any(F64, &[2], 2)],
+        &["NaN", "at least 0"],
+    )
+    .error_of("svd", EXACT, vec![f64s(&[1, 1], &[f64::NAN]), any(F64, &[1], 2)], &["[0, 0]", "not finite"])
+    .done()
 }
 
 /// The differentiable results alone, of a product, whose rank does not depend on its factors.
