@@ -90,11 +90,7 @@ macro_rules! lanes {
             }
             #[inline(always)]
             fn scaled(v: &Self::Line, w: Self) -> Self::Line {
-                let mut y = *v;
-                for i in 0..$n {
-                    y.0[i] = y.0[i] * w;
-                }
-                y
+                Reals(v.0.map(|v| v * w))
             }
             #[inline(always)]
             fn total(line: Self::Line) -> Self {
