@@ -42,6 +42,7 @@ EINSUM = {
 EIGEN = [2, 8, 32, 128, 256]
 CHOLESKY = [2, 8, 32, 128, 256]
 INVERSE = [2, 8, 32]
+QR = [2, 8, 32, 128, 256]
 CASES = (
     ["add_1", "matmul_2x2", "transpose_view_2x2", "solve_2x2_grad", "svd_2x2_grad"]
     + list(EINSUM)
@@ -51,6 +52,7 @@ CASES = (
     + [f"eigh_{n}" for n in EIGEN]
     + [f"cholesky_{n}" for n in CHOLESKY]
     + [f"inv_{n}" for n in INVERSE]
+    + [f"qr_{n}" for n in QR]
 )
 
 
@@ -66,7 +68,7 @@ def shapes(case):
     n = int(size.split("x")[0])
     if case == f"solve_{n}":
         return [(n, n), (n, 1)]
-    unary = family.startswith("transpose") or family in ("cholesky", "inv") or case in (f"svd_{n}", f"eigh_{n}")
+    unary = family.startswith("transpose") or family in ("cholesky", "inv", "qr", "eigh") or case == f"svd_{n}"
     return [(n, n)] * (1 if unary else 2)
 
 
@@ -110,6 +112,7 @@ class Numpy:
             "eigh": lambda a: np.linalg.eigh(a)[0],
             "cholesky": np.linalg.cholesky,
             "inv": np.linalg.inv,
+            "qr": lambda a: np.linalg.qr(a)[1],
             "exp": np.exp,
             "tanh": np.tanh,
             "sum": np.sum,
@@ -146,6 +149,7 @@ class Torch:
             "eigh": lambda a: torch.linalg.eigh(a)[0],
             "cholesky": torch.linalg.cholesky,
             "inv": torch.linalg.inv,
+            "qr": lambda a: torch.linalg.qr(a)[1],
             "exp": torch.exp,
             "tanh": torch.tanh,
             "sum": torch.sum,
@@ -196,6 +200,9 @@ class Jax:
             "transpose_copy": jnp.transpose,
         }
         self.functions = {name: self.compiled(f) for name, f in functions.items()}
+        # Of R alone, the compiler would drop Q.
+        qr = jax.jit(jnp.linalg.qr)
+        self.functions["qr"] = lambda a: jax.block_until_ready(qr(a))[1]
 
     def compiled(self, f):
         f = self.jax.jit(f)

@@ -12,6 +12,7 @@ const FACTOR: [usize; 8] = [2, 4, 8, 16, 32, 64, 128, 256];
 const EIGEN: [usize; 5] = [2, 8, 32, 128, 256];
 const CHOLESKY: [usize; 5] = [2, 8, 32, 128, 256];
 const INVERSE: [usize; 3] = [2, 8, 32];
+const QR: [usize; 5] = [2, 8, 32, 128, 256];
 
 type Matrix = TypedTensor<f64>;
 type Outcome = tenferro_tensor::Result<Matrix>;
@@ -56,6 +57,13 @@ pub(super) fn groups() -> Result<Vec<Vec<Case>>> {
         all.push(vec![
             Case::new(format!("eigh, {n}x{n}"), Goal::None, call).beside(format!("eigh_{n}"), &[&a])?,
         ]);
+    }
+    for n in QR {
+        let a = random(n, n, 5)?;
+        let mut cpu = CpuBackend::with_threads(1);
+        let x = a.duplicate()?;
+        let call = subject(move || black_box(&x).qr(&mut cpu), |(_, r)| row_major(r));
+        all.push(vec![Case::new(format!("qr, {n}x{n}"), Goal::None, call).beside(format!("qr_{n}"), &[&a])?]);
     }
     for n in FACTOR {
         let (a, b) = (random(n, n, 5)?, random(n, 1, 6)?);

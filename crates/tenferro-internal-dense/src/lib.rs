@@ -42,6 +42,8 @@ mod lu_full;
 #[cfg(feature = "faer")]
 mod provider;
 #[cfg(feature = "faer")]
+mod qr;
+#[cfg(feature = "faer")]
 mod routines;
 #[cfg(feature = "faer")]
 mod simd;
@@ -65,6 +67,7 @@ pub use {
     eigh::Eigh,
     field::{Field, Real},
     lu_full::LuFull,
+    qr::{Qr, QrForm},
     routines::{Dense, DenseError},
     svd::Vectors,
     triangular::Triangle,

@@ -4,7 +4,8 @@ use faer::Par;
 use num_complex::Complex;
 
 use crate::{
-    Cholesky, Eig, Eigh, Factor, LuFull, Strided, Target, Triangle, Vectors, gemm, lu, solve, svd, triangular,
+    Cholesky, Eig, Eigh, Factor, LuFull, Qr, Strided, Target, Triangle, Vectors, gemm, lu, solve, svd,
+    triangular,
 };
 
 /// Why a matrix could not be factored or solved with.
@@ -34,7 +35,7 @@ pub enum DenseError {
 /// Products and factorizations of matrices of `f32`, `f64`, `Complex<f32>` or `Complex<f64>`.
 ///
 /// Methods of four types, and not generic functions, which each crate that calls them would compile again.
-pub trait Dense: Cholesky + Eig + Eigh + LuFull {
+pub trait Dense: Cholesky + Eig + Eigh + LuFull + Qr {
     /// C <- alpha op(A) op(B) + beta C with A of m x k, B of k x n, C of m x n.
     ///
     /// With beta = 0, C is written without being read; with k = 0 or alpha = 0, A and B are not read and C

@@ -30,11 +30,14 @@ mod divided;
 mod eig;
 mod eigh;
 mod gaps;
+mod householder;
 mod inverse;
+mod lstsq;
 mod lu;
 mod lu_full;
 mod matrix;
 mod product;
+mod qr;
 mod slogdet;
 mod solve;
 mod spectral;
@@ -52,9 +55,12 @@ pub use divided::SpectralFunction;
 pub use eig::Eig;
 pub use eigh::Eigh;
 pub use gaps::EigenvalueGaps;
+pub use householder::{Householder, HouseholderApply, HouseholderProduct};
 pub use inverse::Inverse;
+pub use lstsq::{LeastSquares, LstsqOptions, NumericalRank};
 pub use lu::LuFactor;
 pub use lu_full::LuFull;
+pub use qr::{PivotedQr, Qr, QrOptions};
 pub use slogdet::SlogDet;
 pub use solve::LuSolve;
 pub use spectral::{SpectralCore, SpectralDerivative};
@@ -73,9 +79,12 @@ pub mod ops {
         det::det,
         eig::{eig, eigvals},
         eigh::{eigh, eigh_generalized, eigvalsh},
+        householder::{householder, householder_append, householder_apply, householder_product},
         inverse::inv,
+        lstsq::lstsq,
         lu::{lu, lu_factor, lu_solve},
         lu_full::{lu_full, lu_full_solve},
+        qr::{qr, qr_full, qr_pivoted, qr_with},
         slogdet::slogdet,
         solve::{solve, solve_with},
         spectral::spectral,
@@ -90,7 +99,7 @@ pub mod ops {
 /// The methods, and the types they take.
 pub mod prelude {
     pub use crate::{
-        CpuLinalgExt, Limits, LinalgOps, LinalgRecorded, SpectralFunction, System, Triangular, Truncation,
-        TypedLinalgOps,
+        CpuLinalgExt, Limits, LinalgOps, LinalgRecorded, LstsqOptions, QrOptions, SpectralFunction, System,
+        Triangular, Truncation, TypedLinalgOps,
     };
 }

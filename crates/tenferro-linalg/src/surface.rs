@@ -3,7 +3,7 @@
 // A row with one result needs no `?` around its last step.
 #![allow(clippy::needless_question_mark)]
 
-use crate::{Limits, SpectralFunction, Svd, System, Triangular, ops};
+use crate::{Limits, LstsqOptions, QrOptions, SpectralFunction, Svd, System, Triangular, ops};
 use tenferro_core_ops::{Out, Var};
 use tenferro_cpu::CpuExecSession;
 use tenferro_runtime::{Tensor, TensorRead, execute, surfaces, tier::Recorded};
@@ -67,6 +67,30 @@ surfaces! {
     };
     /// The solution of `A X = B` from `l`, `u`, `p` and `q` with `A[p, :][:, q] = L U`.
     fn lu_full_solve(l, u: T, p: I, q: I, b: T) -> [T] = ops::lu_full_solve(l, u, p, q, b);
+    /// `(Q, R)` with `A = Q R` for an `m x n` matrix and `k = min(m, n)`: Q is `m x k` with orthonormal
+    /// columns, R `k x n`, upper triangular with a real diagonal of either sign.
+    fn qr(a) -> [T, T] = <[Var; 2]>::from(ops::qr(a));
+    /// As `qr`, with Q completed to a unitary `m x m` matrix and R to `m x n`.
+    fn qr_full(a) -> [T, T] = <[Var; 2]>::from(ops::qr_full(a));
+    /// As `qr`, of the sizes and signs of `options`.
+    fn qr_with(a; options: QrOptions) -> [T, T] = <[Var; 2]>::from(ops::qr_with(a, options));
+    /// `(Q, R, p)` with `A[:, p] = Q R`: p an i64 vector, `|R_ii|` not increasing.
+    fn qr_pivoted(a) -> [T, T, I] = listed(ops::qr_pivoted(a));
+    /// `(packed, tau)`: R on and above the diagonal, below it the reflectors of `Q = H_1 .. H_k`, `H_i = I -
+    /// tau_i v_i v_i^H`, as LAPACK keeps them.
+    fn householder(a) -> [T, T] = <[Var; 2]>::from(ops::householder(a));
+    /// The first min(m, n) columns of `H_1 .. H_k` for reflectors below the diagonal of an `m x n` matrix.
+    fn householder_product(packed, tau: T) -> [T] = ops::householder_product(packed, tau);
+    /// `Q C`, or `Q^H C` if `adjoint`, with the unitary `Q = H_1 .. H_k`.
+    fn householder_apply(packed, tau: T, c: T; adjoint: bool) -> [T] =
+        ops::householder_apply(packed, tau, c, adjoint);
+    /// `householder` of `[A B]` from that of A and new columns B, without repeating the work on A.
+    fn householder_append(packed, tau: T, b: T) -> [T, T] =
+        <[Var; 2]>::from(ops::householder_append(packed, tau, b));
+    /// `(X, residuals, rank, s)`: X of the smallest norm among those that minimise `|A X - B|`, the sums of
+    /// `|A X - B|^2` over columns, the numerical rank of A, an i64, and its singular values. If `b` has one
+    /// axis, it is a vector, and so is X.
+    fn lstsq(a, b: T; options: &LstsqOptions) -> [T, R, I, R] = <[Var; 4]>::from(ops::lstsq(a, b, options));
     /// The solution of `A X = B`. If `b` has one axis, it is a vector, and so is the solution. A singular
     /// matrix is an error.
     fn solve(a, b: T) -> [T] = ops::solve(a, b);

@@ -4,8 +4,8 @@
 use tenferro_core_ops::{Op, Out};
 use tenferro_cpu::CpuBackend;
 use tenferro_linalg::{
-    Cholesky, Det, DetDerivative, Gaps, Inverse, LuFactor, LuFull, LuSolve, Rank, SpectralCore,
-    SpectralFunction, Svd, TriangularSolve,
+    Cholesky, Det, DetDerivative, Gaps, Householder, HouseholderApply, HouseholderProduct, Inverse, LuFactor,
+    LuFull, LuSolve, PivotedQr, Qr, QrOptions, Rank, SpectralCore, SpectralFunction, Svd, TriangularSolve,
 };
 use tenferro_runtime::execute;
 use tenferro_tensor::{C64, DType, Result, Tensor};
@@ -38,6 +38,14 @@ fn long_stacks_of_empty_matrices_have_empty_results() -> Result<()> {
         assert_eq!(of(op, &[&[0, 0, LONG]])?, [[0, 0, LONG]]);
     }
     assert_eq!(of(&LuFull, &[&[0, 0, LONG]])?, [vec![0, 0, LONG], vec![0, LONG], vec![0, LONG]]);
+    let options = QrOptions::default();
+    assert_eq!(of(&Qr { options }, &[&[0, 2, LONG]])?, [[0, 0, LONG], [0, 2, LONG]]);
+    let pivoted = of(&PivotedQr { options }, &[&[0, 0, LONG]])?;
+    assert_eq!(pivoted, [vec![0, 0, LONG], vec![0, 0, LONG], vec![0, LONG]]);
+    assert_eq!(of(&Householder, &[&[2, 0, LONG]])?, [vec![2, 0, LONG], vec![0, LONG]]);
+    assert_eq!(of(&HouseholderProduct, &[&[2, 0, LONG], &[0, LONG]])?, [[2, 0, LONG]]);
+    let apply = HouseholderApply { adjoint: true };
+    assert_eq!(of(&apply, &[&[0, 2, LONG], &[0, LONG], &[0, 2, LONG]])?, [[0, 2, LONG]]);
     let lower = TriangularSolve { lower: true, unit_diagonal: true, adjoint: false };
     assert_eq!(of(&lower, &[&[0, 0, LONG], &[0, 2, LONG]])?, [[0, 2, LONG]]);
     let (a, p) = ((DType::F64, &[0, 0, LONG][..]), (DType::I64, &[0, LONG][..]));

@@ -11,7 +11,9 @@ mod cholesky;
 mod det;
 mod eig;
 mod eigh;
+mod lstsq;
 mod lu;
+mod qr;
 mod spectral;
 mod split;
 mod svd;
@@ -44,6 +46,8 @@ pub(super) fn list() -> Vec<OpInfo> {
         lu::list(),
         cholesky::list(),
         det::list(),
+        qr::list(),
+        lstsq::list(),
         spectral::list(),
         truncate::list(),
         split::list(),
