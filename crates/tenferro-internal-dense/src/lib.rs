@@ -26,6 +26,8 @@
 //! ```
 
 #[cfg(feature = "faer")]
+pub mod blas;
+#[cfg(feature = "faer")]
 mod field;
 #[cfg(feature = "faer")]
 mod gemm;

@@ -1,0 +1,145 @@
+//! Factorizations by LAPACK, of compact column-major matrices.
+
+use num_complex::Complex;
+
+use super::{Library, RealGesdd, abi::ComplexGesdd, ints, routines};
+use crate::{Field, Real, Vectors, workspace::with_zeros};
+
+/// P A = L U in place, `perm` as of [`lu`](crate::Dense::lu); false if it was not done.
+///
+/// # Safety
+/// `a` is an m x n matrix, `perm` has room for m numbers.
+pub(crate) unsafe fn lu<T: Library>((m, n): (usize, usize), a: *mut T, perm: *mut i32) -> bool {
+    let call = || {
+        let getrf = routines::<T>(m.max(n))?.getrf?;
+        let k = m.min(n);
+        let [rows, columns, lda] = ints([m, n, m.max(1)])?;
+        let mut pivots = smallvec::SmallVec::<[i32; 64]>::from_elem(0, k);
+        let mut info = 0;
+        // SAFETY: the caller's promise; there are k pivots.
+        unsafe {
+            getrf(&rows, &columns, a, &lda, pivots.as_mut_ptr(), &mut info);
+            for i in 0..m {
+                perm.add(i).write(i as i32);
+            }
+            for (i, &pivot) in pivots.iter().enumerate() {
+                std::ptr::swap(perm.add(i), perm.add(pivot as usize - 1));
+            }
+        }
+        Some(())
+    };
+    call().is_some()
+}
+
+/// Whether [`svd`] is there for a matrix whose largest extent is `order`.
+#[inline]
+pub(crate) fn has_svd<T: Library>(order: usize) -> bool {
+    routines::<T>(order).is_some_and(|routines| routines.gesdd.is_some())
+}
+
+/// A = U diag(s) Vh, destroying A; false if it was not done.
+///
+/// # Safety
+/// `a` is an m x n matrix; the outputs have the shapes of [`svd`](crate::Dense::svd).
+pub(crate) unsafe fn svd<T: Svd>(
+    (m, n): (usize, usize),
+    a: *mut T,
+    u: *mut T,
+    s: *mut T::Real,
+    vh: *mut T,
+    vectors: Vectors,
+) -> bool {
+    let call = || {
+        let gesdd = routines::<T>(m.max(n))?.gesdd?;
+        let full = vectors == Vectors::Full;
+        let [rows, columns, ldvt] = ints([m, n, if full { n } else { m.min(n) }])?;
+        let job = if full { b'A' } else { b'S' };
+        // SAFETY: the caller's promise.
+        unsafe { T::gesdd(gesdd, job, [rows, columns, ldvt.max(1)], a, s, u, vh) }.then_some(())
+    };
+    call().is_some()
+}
+
+/// The part of the singular value decomposition that differs between real and complex numbers.
+pub(crate) trait Svd: Library {
+    /// False without convergence, or memory for the workspace.
+    ///
+    /// # Safety
+    /// As for [`svd`]; the shape is m, n and the leading dimension of Vh, none of them 0.
+    unsafe fn gesdd(
+        routine: Self::Gesdd,
+        job: u8,
+        shape: [i32; 3],
+        a: *mut Self,
+        s: *mut Self::Real,
+        u: *mut Self,
+        vh: *mut Self,
+    ) -> bool;
+}
+
+/// Calls `routine(work, lwork, info)` for the length of its workspace, and again with one.
+fn with_work<T: Field>(mut routine: impl FnMut(*mut T, *const i32, *mut i32)) -> bool {
+    let (mut best, mut info) = (T::ZERO, 0);
+    routine(&mut best, &-1, &mut info);
+    // A length is an integer that was rounded to an element, perhaps downwards.
+    let length: f64 = best.re().to_f64() * (1.0 + 1e-6);
+    if info != 0 || !(length < f64::from(i32::MAX)) {
+        return false;
+    }
+    let length = (length.ceil() as usize).max(1);
+    with_zeros(length, |work: &mut [T]| routine(work.as_mut_ptr(), &(length as i32), &mut info));
+    info == 0
+}
+
+macro_rules! svd {
+    ($($r:ty)*) => {$(
+        impl Svd for $r {
+            unsafe fn gesdd(
+                routine: RealGesdd<$r>,
+                job: u8,
+                [m, n, ldvt]: [i32; 3],
+                a: *mut $r,
+                s: *mut $r,
+                u: *mut $r,
+                vh: *mut $r,
+            ) -> bool {
+                let mut iwork = vec![0; 8 * m.min(n) as usize];
+                with_work(|work, lwork, info| {
+                    // SAFETY: the caller's promise, and the workspace is of the length asked for.
+                    unsafe {
+                        routine(&job, &m, &n, a, &m, s, u, &m, vh, &ldvt, work, lwork, iwork.as_mut_ptr(), info);
+                    }
+                })
+            }
+        }
+
+        impl Svd for Complex<$r> {
+            unsafe fn gesdd(
+                routine: ComplexGesdd<$r>,
+                job: u8,
+                [m, n, ldvt]: [i32; 3],
+                a: *mut Self,
+                s: *mut $r,
+                u: *mut Self,
+                vh: *mut Self,
+            ) -> bool {
+                let (least, most) = (m.min(n) as usize, m.max(n) as usize);
+                let mut iwork = vec![0; 8 * least];
+                // The length that the documentation of CGESDD asks for.
+                let lrwork = least * (5 * least + 7).max(2 * most + 2 * least + 1);
+                let mut rwork: Vec<$r> = vec![0.0; lrwork];
+                with_work(|work, lwork, info| {
+                    // SAFETY: the caller's promise, and the workspaces are of the lengths asked for.
+                    unsafe {
+                        routine(
+                            &job, &m, &n, a, &m, s, u, &m, vh, &ldvt, work, lwork, rwork.as_mut_ptr(),
+                            iwork.as_mut_ptr(), info,
+                        );
+                    }
+                })
+            }
+        }
+    )*};
+}
+
+svd!(f32 f64);
