@@ -31,6 +31,54 @@ pub(crate) unsafe fn lu<T: Library>((m, n): (usize, usize), a: *mut T, perm: *mu
     call().is_some()
 }
 
+/// A = L L^H in place of the lower triangle, the other is not touched: the index of the pivot that is not positive
+/// in case of error, `None` if it was not done.
+///
+/// # Safety
+/// `a` is an n x n matrix.
+pub(crate) unsafe fn cholesky<T: Library>(n: usize, a: *mut T) -> Option<Result<(), usize>> {
+    let potrf = routines::<T>(n)?.potrf?;
+    let (order, mut info) = (i32::try_from(n).ok()?, 0);
+    // SAFETY: the caller's promise.
+    unsafe { potrf(&b'L', &order, a, &order.max(1), &mut info) };
+    Some(if info > 0 { Err(info as usize - 1) } else { Ok(()) })
+}
+
+/// R on and above the diagonal of A, in its place, and the reflectors below it; false if it was not done.
+///
+/// # Safety
+/// `a` is an m x n matrix; `tau` has min(m, n) elements, which is not 0.
+pub(crate) unsafe fn reflectors<T: Library>((m, n): (usize, usize), a: *mut T, tau: &mut [T]) -> bool {
+    let call = || {
+        let geqrf = routines::<T>(m.max(n))?.geqrf?;
+        let [m, n] = ints([m, n])?;
+        with_work(|work, lwork, info| {
+            // SAFETY: the caller's promise, and the workspace is of the length asked for.
+            unsafe { geqrf(&m, &n, a, &m, tau.as_mut_ptr(), work, lwork, info) }
+        })
+        .then_some(())
+    };
+    call().is_some()
+}
+
+/// The first n columns of the product of the reflectors in the first columns of `q`, in its place; false if it was
+/// not done.
+///
+/// # Safety
+/// `q` is m x n, with reflectors in its first `tau.len()` <= n <= m columns; there is one at least.
+pub(crate) unsafe fn reflections<T: Library>((m, n): (usize, usize), q: *mut T, tau: &[T]) -> bool {
+    let call = || {
+        let orgqr = routines::<T>(m.max(n))?.orgqr?;
+        let [m, n, k] = ints([m, n, tau.len()])?;
+        with_work(|work, lwork, info| {
+            // SAFETY: the caller's promise, and the workspace is of the length asked for.
+            unsafe { orgqr(&m, &n, &k, q, &m, tau.as_ptr(), work, lwork, info) }
+        })
+        .then_some(())
+    };
+    call().is_some()
+}
+
 /// Whether [`svd`] is there for a matrix whose largest extent is `order`.
 #[inline]
 pub(crate) fn has_svd<T: Library>(order: usize) -> bool {
@@ -75,20 +123,6 @@ pub(crate) trait Svd: Library {
         u: *mut Self,
         vh: *mut Self,
     ) -> bool;
-}
-
-/// Calls `routine(work, lwork, info)` for the length of its workspace, and again with one.
-fn with_work<T: Field>(mut routine: impl FnMut(*mut T, *const i32, *mut i32)) -> bool {
-    let (mut best, mut info) = (T::ZERO, 0);
-    routine(&mut best, &-1, &mut info);
-    // A length is an integer that was rounded to an element, perhaps downwards.
-    let length: f64 = best.re().to_f64() * (1.0 + 1e-6);
-    if info != 0 || !(length < f64::from(i32::MAX)) {
-        return false;
-    }
-    let length = (length.ceil() as usize).max(1);
-    with_zeros(length, |work: &mut [T]| routine(work.as_mut_ptr(), &(length as i32), &mut info));
-    info == 0
 }
 
 macro_rules! svd {

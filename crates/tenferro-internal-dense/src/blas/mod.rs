@@ -9,15 +9,18 @@
 //! as for the own routines, and a routine of LAPACK that reports failure is one that was not there.
 
 mod abi;
+mod eigen;
 mod factor;
 mod product;
 mod symbols;
+mod work;
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use num_complex::Complex;
 
-pub(crate) use factor::{Svd, has_svd, lu, svd};
+pub(crate) use eigen::{Eigen, eig, eigh, has_eigh};
+pub(crate) use factor::{Svd, cholesky, has_svd, lu, reflections, reflectors, svd};
 pub(crate) use product::{gemm, trsm};
 
 pub use abi::{
