@@ -2,8 +2,8 @@
 
 use num_complex::Complex;
 
-use super::{Library, RealGesdd, abi::ComplexGesdd, ints, routines};
-use crate::{Field, Real, Vectors, workspace::with_zeros};
+use super::{ComplexGesdd, Library, RealGesdd, ints, routines, work::with_work};
+use crate::Vectors;
 
 /// P A = L U in place, `perm` as of [`lu`](crate::Dense::lu); false if it was not done.
 ///
