@@ -49,7 +49,7 @@ pub(crate) unsafe fn cholesky<T: Library>(n: usize, a: *mut T) -> Option<Result<
 /// # Safety
 /// `a` is an m x n matrix; `tau` has min(m, n) elements, which is not 0.
 pub(crate) unsafe fn reflectors<T: Library>((m, n): (usize, usize), a: *mut T, tau: &mut [T]) -> bool {
-    let call = || {
+    let mut call = || {
         let geqrf = routines::<T>(m.max(n))?.geqrf?;
         let [m, n] = ints([m, n])?;
         with_work(|work, lwork, info| {
