@@ -14,6 +14,7 @@ Chores:
   check           formatting and lints, warnings denied
   test            every test and documentation example
   docs            the API documentation, warnings denied, and every tutorial program
+  blas            the conformance suite and the BLAS program on the system's OpenBLAS
   op-table        docs/operations.md, from the list of operations
   oracle-table    docs/oracles.md, by a replay of the folder that TENFERRO_ORACLES names
   bench [ARGS]    the benchmarks; ARGS go to them
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         (Some("check"), true) => check(),
         (Some("test"), true) => test(),
         (Some("docs"), true) => docs(),
+        (Some("blas"), true) => blas(),
         (Some("op-table"), true) => op_table(),
         (Some("oracle-table"), true) => oracle_table(),
         (Some("bench"), _) => cargo("run --release --package benchmarks --").args(rest).finish(),
@@ -74,6 +76,16 @@ fn docs() -> Done {
     Ok(())
 }
 
+/// Through function pointers, which needs no other build of the tests; and linked, as users do it. The library is
+/// that of the environment variable TENFERRO_BLAS, or the system's.
+fn blas() -> Done {
+    let library = std::env::var_os("TENFERRO_BLAS").unwrap_or_else(|| "libopenblas.so.0".into());
+    cargo("test --release --workspace --test conformance --test blas").env("TENFERRO_BLAS", library).finish()?;
+    tutorial("run --no-default-features --features cpu-blas --bin blas_interop")
+        .env("RUSTFLAGS", "-l dylib=openblas -l dylib=lapack")
+        .finish()
+}
+
 fn op_table() -> Done {
     let table = cargo("run --release --package tenferro-testing --example op-table").output()?;
     let path = root().join("docs").join("operations.md");
@@ -93,6 +105,7 @@ fn tutorial_programs() -> Result<Vec<OsString>, String> {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
         .filter_map(|path| path.file_stem().map(OsString::from))
+        .filter(|program| program != "blas_interop") // needs a library: `blas` runs it
         .collect();
     programs.sort();
     Ok(programs)

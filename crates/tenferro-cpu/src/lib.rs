@@ -1,7 +1,10 @@
 //! The CPU backend: sessions, a thread budget, loops that walk memory, and the kernels of the core operations.
 
-#[cfg(feature = "cpu-blas")]
-compile_error!("tenferro-cpu: there is no BLAS provider behind the feature cpu-blas; use cpu-faer");
+// Named so that the linker gets the library.
+#[cfg(feature = "blas-src")]
+use blas_src as _;
+#[cfg(feature = "lapack-src")]
+use lapack_src as _;
 
 mod backend;
 mod kernels;
@@ -13,4 +16,6 @@ pub mod threads;
 pub use backend::FaerParallelismExt;
 pub use backend::{CpuBackend, CpuExecSession, runtime_engine_registration, with_cpu_exec_session};
 pub use kernels::{Destination, with_outputs};
+#[cfg(any(feature = "cpu-faer", feature = "cpu-blas"))]
+pub use tenferro_internal_dense::blas;
 pub use threads::Par;

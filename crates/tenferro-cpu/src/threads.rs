@@ -59,12 +59,12 @@ fn split(threads: usize, n: usize, grain: usize, f: &(impl Fn(Range<usize>) + Se
     (0..n.div_ceil(chunk)).into_par_iter().with_max_len(1).for_each(|i| f(i * chunk..n.min((i + 1) * chunk)));
 }
 
-#[cfg(feature = "cpu-faer")]
-impl From<Par> for faer::Par {
-    fn from(par: Par) -> faer::Par {
+#[cfg(any(feature = "cpu-faer", feature = "cpu-blas"))]
+impl From<Par> for tenferro_internal_dense::Par {
+    fn from(par: Par) -> tenferro_internal_dense::Par {
         match par {
-            Par::Seq => faer::Par::Seq,
-            Par::Rayon(n) => faer::Par::Rayon(n),
+            Par::Seq => tenferro_internal_dense::Par::Seq,
+            Par::Rayon(n) => tenferro_internal_dense::Par::Rayon(n),
         }
     }
 }

@@ -32,6 +32,8 @@ pub trait Real: Field<Real = Self> + PartialOrd {
     fn copysign(self, b: Self) -> Self;
     /// The nearest number.
     fn of(x: f64) -> Self;
+    /// The value, exactly.
+    fn to_f64(self) -> f64;
     /// The exponent e with 2^e <= self < 2^(e + 1), for positive normal numbers; below them, that of `TINY`.
     fn exponent(self) -> i32;
     /// 2^e, for e within the normal range.
@@ -110,6 +112,10 @@ macro_rules! fields {
             #[inline(always)]
             fn of(x: f64) -> Self {
                 x as $r
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self.into()
             }
             #[inline(always)]
             fn exponent(self) -> i32 {

@@ -26,6 +26,8 @@
 //! ```
 
 #[cfg(feature = "faer")]
+pub mod blas;
+#[cfg(feature = "faer")]
 mod cholesky;
 #[cfg(feature = "faer")]
 mod eig;

@@ -10,7 +10,7 @@ use crate::provider::Provider;
 use crate::simd::vectorised;
 use crate::triangular::triangular_solve;
 use crate::workspace::with_zeros;
-use crate::{Factor, Real, Strided, Triangle};
+use crate::{Factor, Real, Strided, Triangle, blas};
 
 /// Columns below which a panel is factored by plain loops.
 const LEAF: usize = 8;
@@ -34,6 +34,9 @@ pub(crate) unsafe fn lu<T: Provider>(
                     packed.add(i + j * m).write(*a.ptr.offset(i as isize * a.row + j as isize * a.col));
                 }
             }
+        }
+        if m > 0 && n > 0 && blas::lu((m, n), packed, perm) {
+            return;
         }
         for i in 0..m {
             perm.add(i).write(i as i32);

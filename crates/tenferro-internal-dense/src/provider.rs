@@ -10,10 +10,10 @@ use faer::traits::ComplexField;
 use faer::{Accum, ColMut, Conj, MatMut, MatRef, Par, Spec};
 
 use crate::workspace::with_stack;
-use crate::{Factor, Field, Strided, Target, Triangle};
+use crate::{Factor, Strided, Target, Triangle, blas};
 
 /// A number of ours that is one of faer's.
-pub(crate) trait Provider: Field {
+pub(crate) trait Provider: blas::Svd {
     /// C <- alpha op(A) op(B) (+ C if `add`).
     ///
     /// # Safety
@@ -61,7 +61,7 @@ fn conjugated(flag: bool) -> Conj {
     if flag { Conj::Yes } else { Conj::No }
 }
 
-impl<T: Field + ComplexField> Provider for T {
+impl<T: blas::Svd + ComplexField> Provider for T {
     // One copy per type, however many callers take part in it.
     #[inline(never)]
     unsafe fn product(

@@ -4,7 +4,7 @@ use faer::Par;
 
 use crate::provider::Provider;
 use crate::simd::vectorised;
-use crate::{Field, Strided};
+use crate::{Field, Strided, blas};
 
 /// Which triangle of a matrix is meant; the other one is never read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,9 @@ pub(crate) unsafe fn triangular_solve<T: Provider>(
     }
     // SAFETY: the caller's promise.
     unsafe {
+        if blas::trsm((n, nrhs), (triangle, unit), a, conj, b) {
+            return;
+        }
         if b.row == 1 && (nrhs == 1 || n * nrhs <= 25) {
             vectorised(|| {
                 for j in 0..nrhs {

@@ -1,12 +1,17 @@
-//! Every property on every operation, as tests named `OPERATION::PROPERTY`; see the library.
+//! Every property on every operation, as tests named `OPERATION::PROPERTY`; see the library. With the environment
+//! variable TENFERRO_BLAS, the file of a BLAS and LAPACK library, matrices of every order go there.
 
 use libtest_mimic::{Arguments, FormatSetting, Trial};
+use tenferro_cpu::blas;
 
 fn main() {
     let mut args = Arguments::from_args();
     // A thousand names are only worth a line each when some were asked for.
     if args.filter.is_none() && !args.list {
         args.format.get_or_insert(FormatSetting::Terse);
+    }
+    if let Some(path) = std::env::var_os("TENFERRO_BLAS") {
+        install(&path);
     }
     let mut trials = Vec::new();
     for info in tenferro_testing::all() {
@@ -26,4 +31,23 @@ fn main() {
         })
     }));
     libtest_mimic::run(&args, trials).exit();
+}
+
+fn install(path: &std::ffi::OsStr) {
+    // SAFETY: a BLAS runs no code of consequence when it is loaded; it is never unloaded.
+    let library = Box::leak(Box::new(unsafe { libloading::Library::new(path) }.expect("a library")));
+    // SAFETY: the names are those of the Fortran interface.
+    let mut blas = unsafe {
+        blas::Blas::resolve("given", |name| {
+            library.get(name.as_bytes()).map_or(std::ptr::null(), |f: libloading::Symbol<*const _>| *f)
+        })
+    };
+    assert!(
+        blas.d.gemm.is_some() && blas.d.getrf.is_some(),
+        "{} has neither dgemm nor dgetrf",
+        path.display()
+    );
+    blas.min_order = 0;
+    // SAFETY: as above.
+    unsafe { blas::install(Some(blas)) };
 }

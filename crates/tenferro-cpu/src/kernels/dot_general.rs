@@ -64,9 +64,9 @@ macro_rules! provide {
     )* };
 }
 provide! { naive: i32 i64 }
-#[cfg(feature = "cpu-faer")]
-provide! { faer: f32 f64 tenferro_tensor::C32 tenferro_tensor::C64 }
-#[cfg(not(feature = "cpu-faer"))]
+#[cfg(any(feature = "cpu-faer", feature = "cpu-blas"))]
+provide! { dense: f32 f64 tenferro_tensor::C32 tenferro_tensor::C64 }
+#[cfg(not(any(feature = "cpu-faer", feature = "cpu-blas")))]
 provide! { naive: f32 f64 tenferro_tensor::C32 tenferro_tensor::C64 }
 
 /// The number of positions along several axes.

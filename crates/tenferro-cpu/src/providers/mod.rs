@@ -1,7 +1,7 @@
-//! Who multiplies matrices: faer for floating point, plain loops for the rest.
+//! Who multiplies matrices: tenferro-internal-dense for floating point, plain loops for the rest.
 
-#[cfg(feature = "cpu-faer")]
-pub(crate) mod faer;
+#[cfg(any(feature = "cpu-faer", feature = "cpu-blas"))]
+pub(crate) mod dense;
 pub(crate) mod naive;
 
 pub(crate) use tenferro_internal_dense::{Factor, Target};

@@ -1,4 +1,4 @@
-//! Matrix products: faer above a size threshold, own loops below it.
+//! Matrix products: a BLAS if there is one, else faer, above a size threshold; own loops below it.
 //!
 //! faer spends 40 ns before its first multiplication, three times a whole 2 x 2 product, so matrices up to
 //! 4 x 4 and vectors take plain loops, compiled for the baseline and for AVX2 + FMA and chosen at run time.
@@ -10,7 +10,7 @@ mod vector;
 use faer::Par;
 
 use crate::simd::dispatch;
-use crate::{Factor, Field, Target};
+use crate::{Factor, Field, Target, blas};
 use small::{SMALL, Small};
 pub(crate) use sum::Sum;
 use vector::MatrixVector;
@@ -43,6 +43,7 @@ pub(crate) unsafe fn gemm<T: Sum>(
     unsafe {
         if k == 0 || alpha == T::ZERO {
             out.scale(m, n);
+        } else if blas::gemm((m, n, k), alpha, a, b, beta, c) {
         } else if small(3) {
             // So few operations gain nothing from wider registers and lose the call.
             Small { shape: (m, n, k), a, b, out }.tiny();

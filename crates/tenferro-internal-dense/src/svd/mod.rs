@@ -15,7 +15,7 @@ use faer::Par;
 
 use crate::provider::Provider;
 use crate::workspace::with_zeros;
-use crate::{DenseError, Field, Real, Strided};
+use crate::{DenseError, Field, Real, Strided, blas};
 use two_by_two::svd_2x2;
 
 /// How many singular vectors to compute for an m x n matrix with k = min(m, n).
@@ -52,11 +52,14 @@ pub(crate) unsafe fn svd<T: Provider>(
     // SAFETY: the caller's promise.
     unsafe {
         let largest = half_of_largest((m, n), a)?;
+        let job = Job { m, n, a, largest, u, s, vh, full: vectors == Vectors::Full };
+        if blas::has_svd::<T>(m.max(n)) && job.by_lapack(vectors) {
+            return Ok(());
+        }
         if (m, n) == (2, 2) && !T::COMPLEX {
             svd_2x2(a, largest, u, s, vh);
             return Ok(());
         }
-        let job = Job { m, n, a, largest, u, s, vh, full: vectors == Vectors::Full };
         let small = m.min(n) <= JACOBI[usize::from(T::COMPLEX)] && m * n <= JACOBI_ELEMENTS;
         if small || !(job.by_faer(true, par) || job.by_faer(false, par)) {
             job.by_jacobi();
@@ -216,6 +219,37 @@ impl<T: Provider> Job<T> {
                 true
             }
         })
+    }
+
+    /// By LAPACK; false if there is none or its result is unusable.
+    ///
+    /// # Safety
+    /// The promise of [`svd`].
+    #[cold]
+    unsafe fn by_lapack(&self, vectors: Vectors) -> bool {
+        let &Job { m, n, u, s, vh, .. } = self;
+        let k = m.min(n);
+        let (factor, inverse) = balance(self.largest, 0);
+        let done = k > 0
+            && with_zeros::<T, _>(m * n, |scaled| {
+                // SAFETY: the sizes of the outputs are those that the caller promised.
+                unsafe {
+                    for j in 0..n {
+                        for i in 0..m {
+                            scaled[i + j * m] = self.at(i, j, false).scale(factor);
+                        }
+                    }
+                    blas::svd((m, n), scaled.as_mut_ptr(), u, s, vh, vectors)
+                }
+            });
+        if !done {
+            return false;
+        }
+        // SAFETY: the values have been written.
+        let values = unsafe { std::slice::from_raw_parts_mut(s, k) };
+        let ordered = values.is_sorted_by(|a, b| a >= b) && values[k - 1] >= T::Real::ZERO;
+        values.iter_mut().for_each(|s| *s = *s * inverse);
+        ordered
     }
 
     /// Whether |A x - U s V^H x| and |V^H x| = |x|, |U y| = |y| hold for one vector x and y = V^H x, which

@@ -1,0 +1,179 @@
+//! Factorizations by LAPACK, of compact column-major matrices.
+
+use num_complex::Complex;
+
+use super::{ComplexGesdd, Library, RealGesdd, ints, routines, work::with_work};
+use crate::Vectors;
+
+/// P A = L U in place, `perm` as of [`lu`](crate::Dense::lu); false if it was not done.
+///
+/// # Safety
+/// `a` is an m x n matrix, `perm` has room for m numbers.
+pub(crate) unsafe fn lu<T: Library>((m, n): (usize, usize), a: *mut T, perm: *mut i32) -> bool {
+    let call = || {
+        let getrf = routines::<T>(m.max(n))?.getrf?;
+        let k = m.min(n);
+        let [rows, columns, lda] = ints([m, n, m.max(1)])?;
+        let mut pivots = smallvec::SmallVec::<[i32; 64]>::from_elem(0, k);
+        let mut info = 0;
+        // SAFETY: the caller's promise; there are k pivots.
+        unsafe {
+            getrf(&rows, &columns, a, &lda, pivots.as_mut_ptr(), &mut info);
+            for i in 0..m {
+                perm.add(i).write(i as i32);
+            }
+            for (i, &pivot) in pivots.iter().enumerate() {
+                std::ptr::swap(perm.add(i), perm.add(pivot as usize - 1));
+            }
+        }
+        Some(())
+    };
+    call().is_some()
+}
+
+/// A = L L^H in place of the lower triangle, the other is not touched: the index of the pivot that is not positive
+/// in case of error, `None` if it was not done.
+///
+/// # Safety
+/// `a` is an n x n matrix.
+pub(crate) unsafe fn cholesky<T: Library>(n: usize, a: *mut T) -> Option<Result<(), usize>> {
+    let potrf = routines::<T>(n)?.potrf?;
+    let (order, mut info) = (i32::try_from(n).ok()?, 0);
+    // SAFETY: the caller's promise.
+    unsafe { potrf(&b'L', &order, a, &order.max(1), &mut info) };
+    Some(if info > 0 { Err(info as usize - 1) } else { Ok(()) })
+}
+
+/// R on and above the diagonal of A, in its place, and the reflectors below it; false if it was not done.
+///
+/// # Safety
+/// `a` is an m x n matrix; `tau` has min(m, n) elements, which is not 0.
+pub(crate) unsafe fn reflectors<T: Library>((m, n): (usize, usize), a: *mut T, tau: &mut [T]) -> bool {
+    let mut call = || {
+        let geqrf = routines::<T>(m.max(n))?.geqrf?;
+        let [m, n] = ints([m, n])?;
+        with_work(|work, lwork, info| {
+            // SAFETY: the caller's promise, and the workspace is of the length asked for.
+            unsafe { geqrf(&m, &n, a, &m, tau.as_mut_ptr(), work, lwork, info) }
+        })
+        .then_some(())
+    };
+    call().is_some()
+}
+
+/// The first n columns of the product of the reflectors in the first columns of `q`, in its place; false if it was
+/// not done.
+///
+/// # Safety
+/// `q` is m x n, with reflectors in its first `tau.len()` <= n <= m columns; there is one at least.
+pub(crate) unsafe fn reflections<T: Library>((m, n): (usize, usize), q: *mut T, tau: &[T]) -> bool {
+    let call = || {
+        let orgqr = routines::<T>(m.max(n))?.orgqr?;
+        let [m, n, k] = ints([m, n, tau.len()])?;
+        with_work(|work, lwork, info| {
+            // SAFETY: the caller's promise, and the workspace is of the length asked for.
+            unsafe { orgqr(&m, &n, &k, q, &m, tau.as_ptr(), work, lwork, info) }
+        })
+        .then_some(())
+    };
+    call().is_some()
+}
+
+/// Whether [`svd`] is there for a matrix whose largest extent is `order`.
+#[inline]
+pub(crate) fn has_svd<T: Library>(order: usize) -> bool {
+    routines::<T>(order).is_some_and(|routines| routines.gesdd.is_some())
+}
+
+/// A = U diag(s) Vh, destroying A; false if it was not done.
+///
+/// # Safety
+/// `a` is an m x n matrix; the outputs have the shapes of [`svd`](crate::Dense::svd).
+pub(crate) unsafe fn svd<T: Svd>(
+    (m, n): (usize, usize),
+    a: *mut T,
+    u: *mut T,
+    s: *mut T::Real,
+    vh: *mut T,
+    vectors: Vectors,
+) -> bool {
+    let call = || {
+        let gesdd = routines::<T>(m.max(n))?.gesdd?;
+        let full = vectors == Vectors::Full;
+        let [rows, columns, ldvt] = ints([m, n, if full { n } else { m.min(n) }])?;
+        let job = if full { b'A' } else { b'S' };
+        // SAFETY: the caller's promise.
+        unsafe { T::gesdd(gesdd, job, [rows, columns, ldvt.max(1)], a, s, u, vh) }.then_some(())
+    };
+    call().is_some()
+}
+
+/// The part of the singular value decomposition that differs between real and complex numbers.
+pub(crate) trait Svd: Library {
+    /// False without convergence, or memory for the workspace.
+    ///
+    /// # Safety
+    /// As for [`svd`]; the shape is m, n and the leading dimension of Vh, none of them 0.
+    unsafe fn gesdd(
+        routine: Self::Gesdd,
+        job: u8,
+        shape: [i32; 3],
+        a: *mut Self,
+        s: *mut Self::Real,
+        u: *mut Self,
+        vh: *mut Self,
+    ) -> bool;
+}
+
+macro_rules! svd {
+    ($($r:ty)*) => {$(
+        impl Svd for $r {
+            unsafe fn gesdd(
+                routine: RealGesdd<$r>,
+                job: u8,
+                [m, n, ldvt]: [i32; 3],
+                a: *mut $r,
+                s: *mut $r,
+                u: *mut $r,
+                vh: *mut $r,
+            ) -> bool {
+                let mut iwork = vec![0; 8 * m.min(n) as usize];
+                with_work(|work, lwork, info| {
+                    // SAFETY: the caller's promise, and the workspace is of the length asked for.
+                    unsafe {
+                        routine(&job, &m, &n, a, &m, s, u, &m, vh, &ldvt, work, lwork, iwork.as_mut_ptr(), info);
+                    }
+                })
+            }
+        }
+
+        impl Svd for Complex<$r> {
+            unsafe fn gesdd(
+                routine: ComplexGesdd<$r>,
+                job: u8,
+                [m, n, ldvt]: [i32; 3],
+                a: *mut Self,
+                s: *mut $r,
+                u: *mut Self,
+                vh: *mut Self,
+            ) -> bool {
+                let (least, most) = (m.min(n) as usize, m.max(n) as usize);
+                let mut iwork = vec![0; 8 * least];
+                // The length that the documentation of CGESDD asks for.
+                let lrwork = least * (5 * least + 7).max(2 * most + 2 * least + 1);
+                let mut rwork: Vec<$r> = vec![0.0; lrwork];
+                with_work(|work, lwork, info| {
+                    // SAFETY: the caller's promise, and the workspaces are of the lengths asked for.
+                    unsafe {
+                        routine(
+                            &job, &m, &n, a, &m, s, u, &m, vh, &ldvt, work, lwork, rwork.as_mut_ptr(),
+                            iwork.as_mut_ptr(), info,
+                        );
+                    }
+                })
+            }
+        }
+    )*};
+}
+
+svd!(f32 f64);
