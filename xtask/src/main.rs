@@ -80,7 +80,9 @@ fn docs() -> Done {
 /// that of the environment variable TENFERRO_BLAS, or the system's.
 fn blas() -> Done {
     let library = std::env::var_os("TENFERRO_BLAS").unwrap_or_else(|| "libopenblas.so.0".into());
-    cargo("test --release --workspace --test conformance --test blas").env("TENFERRO_BLAS", library).finish()?;
+    cargo("test --release --workspace --test conformance --test blas")
+        .env("TENFERRO_BLAS", library)
+        .finish()?;
     tutorial("run --no-default-features --features cpu-blas --bin blas_interop")
         .env("RUSTFLAGS", "-l dylib=openblas -l dylib=lapack")
         .finish()

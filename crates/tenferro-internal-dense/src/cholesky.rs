@@ -8,7 +8,7 @@ use num_complex::Complex;
 
 use crate::simd::vectorised;
 use crate::workspace::with_stack;
-use crate::{DenseError, Field, Real, Strided};
+use crate::{DenseError, Field, Real, Strided, blas};
 
 /// Order up to which plain loops win.
 const SMALL: usize = 24;
@@ -54,7 +54,7 @@ routines!(f32 f64 Complex<f32> Complex<f64>);
 ///
 /// # Safety
 /// Stated there.
-unsafe fn cholesky<T: Field + ComplexField>(
+unsafe fn cholesky<T: blas::Library + ComplexField>(
     n: usize,
     a: Strided<*const T>,
     l: *mut T,
@@ -78,6 +78,9 @@ unsafe fn cholesky<T: Field + ComplexField>(
                 let bad = (j..n).find(|&i| !(*l.add(i + j * n)).finite());
                 return Err(DenseError::NonFinite { row: bad.unwrap_or(j), col: j });
             }
+        }
+        if let Some(factored) = blas::cholesky(n, l) {
+            return factored.map_err(|index| DenseError::NotPositiveDefinite { order: index + 1 });
         }
         let factored = if n <= SMALL {
             vectorised(|| eliminate(std::slice::from_raw_parts_mut(l, n * n), n))

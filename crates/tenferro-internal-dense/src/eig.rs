@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use crate::svd::{balance, half_of_largest};
 use crate::workspace::{with_stack, with_zeros};
-use crate::{Dense, DenseError, Field, Real, Strided};
+use crate::{Dense, DenseError, Field, Real, Strided, blas};
 
 /// Eigenvalues and eigenvectors of square matrices.
 pub trait Eig: Field {
@@ -110,7 +110,7 @@ unsafe fn eig<T: Provider<Complex: Dense>>(
                     *x = at(i, j).scale(factor);
                 }
             }
-            T::general_evd(scaled, values, vectors, par) && {
+            (by_lapack(scaled, values, vectors) || T::general_evd(scaled, values, vectors, par)) && {
                 T::unpack(values, vectors, w, v);
                 Pairs { a: scaled, w, v, rows }.settle(par)
             }
@@ -121,6 +121,17 @@ unsafe fn eig<T: Provider<Complex: Dense>>(
     }
     w.iter_mut().for_each(|w| *w = w.scale(inverse));
     Ok(())
+}
+
+/// As [`Provider::general_evd`], by LAPACK; false if there is none.
+fn by_lapack<T: Provider>(a: &[T], values: &mut [T], vectors: &mut [T]) -> bool {
+    let n = values.len() / 2;
+    blas::has_eig::<T>(n)
+        && with_zeros::<T, _>(n * n, |copy| {
+            copy.copy_from_slice(a);
+            // SAFETY: the slices have the sizes that are asked for, and n is not 0.
+            unsafe { blas::eig(n, copy.as_mut_ptr(), values.as_mut_ptr(), vectors.as_mut_ptr()) }
+        })
 }
 
 /// With p = (a - d) / 2 and z = p +- sqrt(p^2 + b c), of the sign that makes |z| the larger one, the eigenvalues
@@ -351,7 +362,7 @@ fn sign(i: usize, seed: usize) -> f64 {
 }
 
 /// A number of ours that is one of faer's, with its way to store eigenvalues and vectors.
-trait Provider: Field {
+trait Provider: blas::Eigen {
     /// Finds the eigenvalues, 2 n numbers, and vectors, n columns, of a column-major matrix; false without
     /// convergence.
     fn general_evd(a: &[Self], values: &mut [Self], vectors: &mut [Self], par: Par) -> bool;

@@ -39,6 +39,12 @@ pub(crate) unsafe fn eigh<T: Eigen>(n: usize, v: *mut T, w: *mut T::Real) -> boo
     unsafe { T::heevd(heevd, n, v, w) }
 }
 
+/// Whether [`eig`] is there for order n.
+#[inline]
+pub(crate) fn has_eig<T: Library>(n: usize) -> bool {
+    routines::<T>(n).is_some_and(|routines| routines.geev.is_some())
+}
+
 /// Eigenvalues and vectors of a matrix that is destroyed; false if it was not done. Of a real matrix, `w` has the n
 /// real parts and then the n imaginary ones, and for a pair of complex eigenvalues the columns of `v` are the real
 /// and the imaginary part of the first one's vector.

@@ -44,6 +44,12 @@ pub(crate) unsafe fn cholesky<T: Library>(n: usize, a: *mut T) -> Option<Result<
     Some(if info > 0 { Err(info as usize - 1) } else { Ok(()) })
 }
 
+/// Whether [`reflectors`] and [`reflections`] are there for a matrix whose largest extent is `order`.
+#[inline]
+pub(crate) fn has_qr<T: Library>(order: usize) -> bool {
+    routines::<T>(order).is_some_and(|routines| routines.geqrf.is_some() && routines.orgqr.is_some())
+}
+
 /// R on and above the diagonal of A, in its place, and the reflectors below it; false if it was not done.
 ///
 /// # Safety

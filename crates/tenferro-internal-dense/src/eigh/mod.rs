@@ -19,7 +19,7 @@ use num_complex::Complex;
 
 use crate::svd::balance;
 use crate::workspace::{with_stack, with_zeros};
-use crate::{DenseError, Field, Real, Strided};
+use crate::{DenseError, Field, Real, Strided, blas};
 use two_by_two::eigh_2x2;
 
 /// Eigenvalues and eigenvectors of Hermitian matrices.
@@ -82,6 +82,9 @@ unsafe fn eigh<T: Provider>(
     // SAFETY: the caller's promise.
     unsafe {
         let job = Job { n, a, largest: half_of_largest(n, a)?, w, v };
+        if blas::has_eigh::<T>(n) && job.by_lapack() {
+            return Ok(());
+        }
         if n == 2 {
             eigh_2x2(&job);
             return Ok(());
@@ -142,6 +145,30 @@ struct Job<T: Field> {
 }
 
 impl<T: Provider> Job<T> {
+    /// By LAPACK; false if there is none or its result is unusable.
+    ///
+    /// # Safety
+    /// The promise of [`eigh`].
+    #[cold]
+    unsafe fn by_lapack(&self) -> bool {
+        let &Job { n, a, w, v, .. } = self;
+        let (factor, inverse) = balance(self.largest, 0);
+        // SAFETY: the sizes of the outputs are those that the caller promised.
+        unsafe {
+            for j in 0..n {
+                for i in 0..n {
+                    let x = if i < j { T::ZERO } else { element(a, i, j).scale(factor) };
+                    v.add(i + j * n).write(x);
+                }
+            }
+            w.write_bytes(0, n);
+            let values = std::slice::from_raw_parts_mut(w, n);
+            let done = n > 0 && blas::eigh(n, v, w);
+            values.iter_mut().for_each(|w| *w = *w * inverse);
+            done && values.is_sorted()
+        }
+    }
+
     /// By faer, with divide and conquer (for n >= 128) or by QR iterations only; false if the result is
     /// unusable.
     ///
@@ -207,7 +234,7 @@ fn plausible<T: Field>(a: &[T], w: &[T], v: &[T]) -> bool {
 }
 
 /// A number of ours that is one of faer's.
-trait Provider: Field {
+trait Provider: blas::Eigen {
     /// A = V diag(w) V^H, w ascending, of the lower triangle; all column-major. False without convergence.
     /// With `divide`, large tridiagonal matrices are divided and conquered.
     ///
@@ -223,7 +250,7 @@ trait Provider: Field {
     ) -> bool;
 }
 
-impl<T: Field + ComplexField> Provider for T {
+impl<T: blas::Eigen + ComplexField> Provider for T {
     #[inline(never)]
     unsafe fn hermitian_evd(
         n: usize,

@@ -14,7 +14,7 @@ use num_complex::Complex;
 use crate::simd::{Loops, dispatch};
 use crate::svd::{balance, half_of_largest};
 use crate::workspace::with_zeros;
-use crate::{DenseError, Field, Real, Strided};
+use crate::{DenseError, Field, Real, Strided, blas};
 use lanes::{Columns, Lanes, height, with_lines};
 
 /// Which factors of an `m x n` matrix with `k = min(m, n)`.
@@ -240,7 +240,8 @@ unsafe fn qr<T: Lanes>(
         if let Some(perm) = &mut perm {
             (0i32..).zip(perm.iter_mut()).for_each(|(i, p)| *p = i);
         }
-        if small(m, k, n.max(columns)) {
+        let lapack = perm.is_none() && k > 0 && blas::has_qr::<T>(m.max(n));
+        if !lapack && small(m, k, n.max(columns)) {
             with_lines::<T, _>(height::<T>(m) * (n + k + columns), |lines| {
                 dispatch(Whole { shape: (m, n), a, scales, lines, q, r, form, perm });
             });
@@ -249,7 +250,9 @@ unsafe fn qr<T: Lanes>(
         with_zeros::<T, _>(m * n + k, |buffer| {
             let (packed, tau) = buffer.split_at_mut(m * n);
             let (v, tau) = (packed.as_mut_ptr(), &mut tau[..k]);
-            packed_factors((m, n), a, scales, v, tau, perm, par);
+            if !(lapack && factors_by_lapack((m, n), a, scales, v, tau)) {
+                packed_factors((m, n), a, scales, v, tau, perm, par);
+            }
             let at = |i: usize, j: usize| packed[i + j * m];
             for j in 0..n {
                 for i in 0..columns {
@@ -257,7 +260,9 @@ unsafe fn qr<T: Lanes>(
                 }
             }
             let v = Strided { ptr: packed.as_ptr(), row: 1, col: m as isize };
-            householder_product((m, columns), v, tau, q, par);
+            if !(lapack && product_by_lapack((m, columns), packed, tau, q)) {
+                householder_product((m, columns), v, tau, q, par);
+            }
             for i in (0..k).filter(|&i| form.positive && at(i, i).re() < T::Real::ZERO) {
                 (0..m).map(|l| q.add(l + i * m)).for_each(|x| *x = -*x);
                 (i..n).map(|j| r.add(i + j * columns)).for_each(|x| *x = -*x);
@@ -292,21 +297,81 @@ unsafe fn packed_factors<T: Lanes>(
             });
             return;
         }
-        for j in 0..n {
-            for i in 0..m {
-                let x = *a.ptr.offset(i as isize * a.row + j as isize * a.col);
-                packed.add(i + j * m).write(x.scale(scales.0));
-            }
-        }
+        copy_scaled((m, n), a, scales.0, packed);
         blocked::factor((m, n), packed, tau, par);
-        if scales.1 != T::Real::ONE {
-            for j in 0..n {
-                for i in 0..k.min(j + 1) {
-                    let x = packed.add(i + j * m);
-                    *x = (*x).scale(scales.1);
-                }
+        rescale((m, n), packed, scales.1);
+    }
+}
+
+/// # Safety
+/// `a` is a readable m x n matrix, `packed` has room for one.
+unsafe fn copy_scaled<T: Field>(
+    (m, n): (usize, usize),
+    a: Strided<*const T>,
+    factor: T::Real,
+    packed: *mut T,
+) {
+    for j in 0..n {
+        for i in 0..m {
+            // SAFETY: i < m and j < n.
+            unsafe {
+                let x = *a.ptr.offset(i as isize * a.row + j as isize * a.col);
+                packed.add(i + j * m).write(x.scale(factor));
             }
         }
+    }
+}
+
+/// R times `inverse`.
+///
+/// # Safety
+/// `packed` is an m x n matrix.
+unsafe fn rescale<T: Field>((m, n): (usize, usize), packed: *mut T, inverse: T::Real) {
+    if inverse == T::Real::ONE {
+        return;
+    }
+    for j in 0..n {
+        for i in 0..m.min(j + 1) {
+            // SAFETY: i < m and j < n.
+            unsafe {
+                let x = packed.add(i + j * m);
+                *x = (*x).scale(inverse);
+            }
+        }
+    }
+}
+
+/// [`packed_factors`] by LAPACK, whose reflectors are the same; false if there are none.
+///
+/// # Safety
+/// As there.
+unsafe fn factors_by_lapack<T: Lanes>(
+    shape: (usize, usize),
+    a: Strided<*const T>,
+    scales: (T::Real, T::Real),
+    packed: *mut T,
+    tau: &mut [T],
+) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        copy_scaled(shape, a, scales.0, packed);
+        let done = blas::reflectors(shape, packed, tau);
+        rescale(shape, packed, scales.1);
+        done
+    }
+}
+
+/// [`householder_product`] by LAPACK; false if there is none.
+///
+/// # Safety
+/// As there, with reflectors in compact columns.
+unsafe fn product_by_lapack<T: Lanes>((m, n): (usize, usize), packed: &[T], tau: &[T], q: *mut T) -> bool {
+    let reflectors = &packed[..m * tau.len()];
+    // SAFETY: the caller's promise; n is not less than the number of reflectors.
+    unsafe {
+        q.write_bytes(0, m * n);
+        q.copy_from_nonoverlapping(reflectors.as_ptr(), reflectors.len());
+        blas::reflections((m, n), q, tau)
     }
 }
 

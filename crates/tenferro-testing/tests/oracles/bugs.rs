@@ -270,7 +270,8 @@ fn plan(v: &Value) -> Checked {
     let (text, n) =
         (v["input"]["expr"].as_str().unwrap_or_default(), v["input"]["dims"].as_u64().unwrap_or(1) as usize);
     let op = explicit(text)?;
-    let shapes: Vec<Vec<usize>> = op.notation().inputs().iter().map(|labels| vec![n; labels.len()]).collect();
+    let notation = op.expression().notation().ok_or("an ellipsis")?;
+    let shapes: Vec<Vec<usize>> = notation.inputs().iter().map(|labels| vec![n; labels.len()]).collect();
     let shapes: Vec<&[usize]> = shapes.iter().map(|s| &s[..]).collect();
     let plan = op.plan(&shapes).map_err(|e| e.to_string())?;
     let best = number(&v["expected"]["opt_einsum"]["optimal"]["flops"]).ok_or("no flops")?;
@@ -289,13 +290,14 @@ fn explicit(text: &str) -> Result<Einsum, String> {
 /// Any order gives the same integers.
 fn hyperedges(v: &Value) -> Checked {
     let op = explicit(v["input"]["expr"].as_str().unwrap_or_default())?;
-    let operands = op.notation().inputs().len() as u64;
+    let notation = op.expression().notation().ok_or("an ellipsis")?;
+    let operands = notation.inputs().len() as u64;
     let bits = |k: u64| {
         Array::uniform(DType::F64, &[5, 5], k, 0.0, 2.0).map(DType::F64, |e| Elem::real(e.re().floor()))
     };
     let x: Vec<Array> = (0..operands).map(bits).collect();
     let n = 5usize;
-    let labels: Vec<Vec<u32>> = op.notation().inputs().iter().map(|l| l.to_vec()).collect();
+    let labels: Vec<Vec<u32>> = notation.inputs().iter().map(|l| l.to_vec()).collect();
     let names: std::collections::BTreeSet<u32> = labels.iter().flatten().copied().collect();
     let names: Vec<u32> = names.into_iter().collect();
     let mut total = 0.0;
