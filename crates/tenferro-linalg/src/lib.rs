@@ -24,9 +24,16 @@
 //! ```
 
 mod batch;
+mod condition;
 mod divided;
+mod exponential;
 mod lu;
 mod matrix;
+mod norm;
+mod pade;
+mod pinv;
+mod polar;
+mod products;
 mod solve;
 mod spectral;
 mod split;
@@ -36,8 +43,12 @@ mod svd;
 mod triangular;
 mod truncate;
 
+pub use condition::Tolerance;
 pub use divided::SpectralFunction;
+pub use exponential::MatrixExp;
 pub use lu::LuFactor;
+pub use norm::{MatrixNorm, VectorNorm};
+pub use pinv::Pinv;
 pub use solve::LuSolve;
 pub use spectral::{SpectralCore, SpectralDerivative};
 pub use split::{Couple, GramLyapunov, GramSolve, Split};
@@ -50,7 +61,13 @@ pub use truncate::{Limits, Rank, Truncation};
 /// The operations as functions of values, for derivative rules and other crates.
 pub mod ops {
     pub use crate::{
+        condition::{cond, matrix_rank},
+        exponential::matrix_exp,
         lu::lu,
+        norm::{matrix_norm, vector_norm},
+        pinv::pinv,
+        polar::polar,
+        products::{kron, matrix_power, trace},
         solve::solve,
         spectral::spectral,
         split::split,
@@ -63,6 +80,7 @@ pub mod ops {
 /// The methods, and the types they take.
 pub mod prelude {
     pub use crate::{
-        CpuLinalgExt, Limits, LinalgOps, LinalgRecorded, SpectralFunction, Truncation, TypedLinalgOps,
+        CpuLinalgExt, Limits, LinalgOps, LinalgRecorded, MatrixNorm, SpectralFunction, Tolerance, Truncation,
+        TypedLinalgOps, VectorNorm,
     };
 }

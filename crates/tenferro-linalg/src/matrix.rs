@@ -1,7 +1,8 @@
 //! What derivative rules say about matrices and their batch axes.
 
-use tenferro_core_ops::{Dim, Extent, Var, ops::Axes};
-use tenferro_tensor::{C64, DType};
+use crate::batch::expect_square;
+use tenferro_core_ops::{Dim, Extent, Var, build, ops::Axes};
+use tenferro_tensor::{C64, DType, Result};
 
 /// `x diag(s)`: column j of `x` times `s[j]`.
 pub(crate) fn scale_columns(x: &Var, s: &Var) -> Var {
@@ -55,4 +56,20 @@ pub(crate) fn enlarge(x: &Var, to: &[Dim]) -> Var {
 /// A matrix of floating-point numbers: integers become f64.
 pub(crate) fn floating(a: &Var) -> Var {
     if a.dtype().is_differentiable() { a.clone() } else { a.convert(DType::F64) }
+}
+
+/// An extent as a number.
+pub(crate) fn number(dtype: DType, n: &Dim) -> Var {
+    match n {
+        Dim::Lit(n) => Var::scalar(dtype, C64::new(*n as f64, 0.0)),
+        // The sum of as many ones.
+        n => build::iota(DType::I64, std::slice::from_ref(n), 0).like(1.0).reduce_sum(None).cast(dtype),
+    }
+}
+
+/// Checks that `a` is a stack of square matrices, as far as its extents are known, and gives their order.
+pub(crate) fn expect_square_var(op: &'static str, a: &Var) -> Result<Dim> {
+    let aval = a.ok()?.aval();
+    expect_square(op, &[&aval], 0)?;
+    Ok(a.extent(0))
 }
