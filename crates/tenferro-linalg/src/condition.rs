@@ -11,8 +11,8 @@ use crate::{
 use tenferro_core_ops::{Dim, Extent, Var, apply_n, build};
 use tenferro_tensor::{DType, Error, Result};
 
-/// Which singular values count as zero: those that are not larger than `max(atol, rtol s_1)`, with the largest
-/// one, `s_1`.
+/// Which singular values count as zero: those that are not larger than `max(atol, rtol s_1)`, with the
+/// largest one, `s_1`.
 ///
 /// ```
 /// use tenferro_linalg::Tolerance;
@@ -62,8 +62,8 @@ impl Tolerance {
     }
 }
 
-/// The number of singular values of each matrix that do not count as zero, an i64; see [`Tolerance`]. It has no
-/// derivative. Axes from 2 on are batch axes.
+/// The number of singular values of each matrix that do not count as zero, an i64; see [`Tolerance`]. It has
+/// no derivative. Axes from 2 on are batch axes.
 ///
 /// # Errors
 /// As [`svd`](crate::ops::svd); a tolerance that is negative or NaN.
@@ -95,15 +95,17 @@ fn try_cond(a: &Var, norm: MatrixNorm) -> Result<Var> {
     let first: Option<&[usize]> = Some(&[0]);
     let extremes = || {
         let s = svdvals(a);
-        (s.reduce_max(first), s.reduce_min(first))
+        let (most, least) = (s.reduce_max(first), s.reduce_min(first));
+        most.ok()?;
+        Ok::<_, Error>((most, least))
     };
     match norm {
         MatrixNorm::Two => {
-            let (most, least) = extremes();
+            let (most, least) = extremes()?;
             Ok(quotient(&most, &least))
         }
         MatrixNorm::MinusTwo => {
-            let (most, least) = extremes();
+            let (most, least) = extremes()?;
             Ok(quotient(&least, &most))
         }
         MatrixNorm::Nuclear => {

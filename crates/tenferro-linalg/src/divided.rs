@@ -202,6 +202,16 @@ mod tests {
     }
 
     #[test]
+    fn the_sign_has_the_differences_of_a_lyapunov_equation() {
+        let f = SpectralFunction::sign();
+        assert_eq!((f.coefficient(0, 0.0), f.coefficient(0, -2.0), f.coefficient(1, 2.0)), (1.0, -1.0, 0.0));
+        close(f.divided_difference(&mut [3.0, -1.0]), 2.0 / 4.0, 1e-15);
+        close(f.divided_difference(&mut [3.0, 0.0]), 1.0 / 3.0, 1e-15);
+        assert_eq!(f.divided_difference(&mut [3.0, 1.0]), 0.0);
+        assert_eq!(f.divided_difference(&mut [3.0, 3.0]), 0.0);
+    }
+
+    #[test]
     fn exponentials_have_shifted_differences() {
         let f = SpectralFunction::exp(2.0);
         let custom = SpectralFunction::custom(|n, x| 2f64.powi(n as i32) * (2.0 * x).exp());

@@ -7,11 +7,11 @@
 //! D^n exp(A)[E1, .., En] = sum over p of  integral  exp(t_0 A) E_p1 exp(t_1 A) .. E_pn exp(t_n A)
 //! ```
 //!
-//! It is symmetric in its directions, and its adjoint in each is the same derivative at A^H, of the adjoints of
-//! the others. So [`MatrixExp`] is closed under differentiation and transposition. For n = 1 it is the block
-//! above the diagonal of `exp [[A, E], [0, A]]`, and for larger n that of the blocks nested (N. J. Higham and S.
-//! D. Relton, "Higher order Frechet derivatives of matrix functions and the level-2 condition number", SIAM J.
-//! Matrix Anal. Appl. 35, 2014).
+//! It is symmetric in its directions, and its adjoint in each is the same derivative at A^H, of the adjoints
+//! of the others. So [`MatrixExp`] is closed under differentiation and transposition. For n = 1 it is the
+//! block above the diagonal of `exp [[A, E], [0, A]]`, and for larger n that of the blocks nested (N. J.
+//! Higham and S. D. Relton, "Higher order Frechet derivatives of matrix functions and the level-2 condition
+//! number", SIAM J. Matrix Anal. Appl. 35, 2014).
 
 use crate::{
     batch::{Element, Matrices, Results, count, expect_finite, expect_square, for_each, unlisted, work},
@@ -108,8 +108,8 @@ fn run<T: Element, D: Double>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval
 }
 
 /// The exponential `1 + A + A^2 / 2 + ..` of square matrices, by scaling and squaring of a rational
-/// approximation, with derivatives of any order up to 8. Axes from 2 on are batch axes. Elements that exceed the
-/// range of the dtype become infinite, and then others may be NaN.
+/// approximation, with derivatives of any order up to 8. Axes from 2 on are batch axes. Elements that exceed
+/// the range of the dtype become infinite, and then others may be NaN.
 ///
 /// # Errors
 /// Fewer than two axes; a matrix that is not square; an element that is NaN or infinite.

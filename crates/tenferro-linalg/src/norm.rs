@@ -79,8 +79,8 @@ pub enum MatrixNorm {
 /// Even powers up to this one are taken as products, whose derivatives of every order are right at 0, too.
 const LARGEST_PRODUCT: f64 = 64.0;
 
-/// The norm of vectors along some axes: `(sum |x|^p)^(1/p)`, and its limits; see [`VectorNorm`]. The result is
-/// real. Of nothing, the norm is 0.
+/// The norm of vectors along some axes: `(sum |x|^p)^(1/p)`, and its limits; see [`VectorNorm`]. The result
+/// is real. Of nothing, the norm is 0.
 ///
 /// # Errors
 /// A p that is NaN; axes that do not exist or are repeated; for infinite or negative p, no elements.
@@ -162,12 +162,12 @@ fn powers(x: &Var, p: f64) -> Var {
 
 /// The norm of each matrix, axes 0 and 1; see [`MatrixNorm`]. The result is real, and has the batch axes.
 ///
-/// The derivative of the largest or smallest singular value exists where that is a single one, and that of the
-/// nuclear norm where none is 0; elsewhere it is a subgradient.
+/// The derivative of the largest or smallest singular value exists where that is a single one, and that of
+/// the nuclear norm where none is 0; elsewhere it is a subgradient.
 ///
 /// # Errors
-/// Fewer than two axes; no singular values, columns or rows to take the largest or smallest of; where singular
-/// values are needed, as [`svd`](crate::ops::svd).
+/// Fewer than two axes; no singular values, columns or rows to take the largest or smallest of; where
+/// singular values are needed, as [`svd`](crate::ops::svd).
 pub fn matrix_norm(a: &Var, norm: MatrixNorm) -> Var {
     let a = floating(a);
     if let Err(e) = a.ok() {

@@ -1,13 +1,13 @@
 //! The exponential of one matrix, by scaling and squaring of its Pade approximants `r_m = q(-A)^-1 q(A)`.
 //!
 //! Degree and scaling are those of N. J. Higham, "The scaling and squaring method for the matrix exponential
-//! revisited", SIAM J. Matrix Anal. Appl. 26 (2005), by the 1-norm of A, up to degree 9; beyond, those of A. H.
-//! Al-Mohy and N. J. Higham, "A new scaling and squaring algorithm for the matrix exponential", SIAM J. Matrix
-//! Anal. Appl. 31 (2009), by norms of powers of A, which a matrix far from normal needs: scaled by its own norm,
-//! it would lose all digits.
+//! revisited", SIAM J. Matrix Anal. Appl. 26 (2005), by the 1-norm of A, up to degree 9; beyond, those of A.
+//! H. Al-Mohy and N. J. Higham, "A new scaling and squaring algorithm for the matrix exponential", SIAM J.
+//! Matrix Anal. Appl. 31 (2009), by norms of powers of A, which a matrix far from normal needs: scaled by its
+//! own norm, it would lose all digits.
 //!
-//! Derivatives come from the same computation in [`Jet`]s. All powers are taken of a matrix of norm at most 1,
-//! and scaled by powers of two, which is exact: nothing overflows that the result does not.
+//! Derivatives come from the same computation in [`Jet`]s. All powers are taken of a matrix of norm at most
+//! 1, and scaled by powers of two, which is exact: nothing overflows that the result does not.
 
 use tenferro_internal_dense::{Dense, DenseError, Factor, Field, Par, Strided, Target};
 use tenferro_tensor::{C64, Scalar};
@@ -16,8 +16,8 @@ use tenferro_tensor::{C64, Scalar};
 pub(crate) trait Double: Dense + Field<Real = f64> + Scalar {}
 impl<D: Dense + Field<Real = f64> + Scalar> Double for D {}
 
-/// A polynomial in numbers e_1, e_2, .. whose squares are 0, with matrices as coefficients: that of the product
-/// of a set of them is at the set's bits, `None` if zero. It multiplies as the block matrix
+/// A polynomial in numbers e_1, e_2, .. whose squares are 0, with matrices as coefficients: that of the
+/// product of a set of them is at the set's bits, `None` if zero. It multiplies as the block matrix
 /// `[[X, X_1], [0, X]]` does, nested once for each number, with as few products as there are.
 ///
 /// The coefficient of all in `exp(A + e_1 E1 + e_2 E2 + ..)` is the derivative along E1, E2, ...
@@ -26,7 +26,7 @@ struct Jet<D>(Vec<Option<Vec<D>>>);
 /// Degrees, the norms up to which they are exact, and the coefficients of q.
 const SMALL: [(f64, &[f64]); 4] = [
     (1.495585217958292e-2, &[120.0, 60.0, 12.0, 1.0]),
-    (2.539398330063230e-1, &[30240.0, 15120.0, 3360.0, 420.0, 30.0, 1.0]),
+    (2.53939833006323e-1, &[30240.0, 15120.0, 3360.0, 420.0, 30.0, 1.0]),
     (9.504178996162932e-1, &[17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0]),
     (
         2.097847961257068,
@@ -90,20 +90,23 @@ pub(crate) fn exponential<D: Double>(
         y.iter_mut().step_by(order + 1).for_each(|z| *z = D::from_c64(z.to_c64().exp()));
         return Ok(y);
     }
-    // The derivative is linear in each direction: its size is taken as that of A.
+    // The derivative is linear in each direction. Its size is taken as that of A, but as 1 at least: the
+    // approximation is exact relative to the whole exponential, of which the derivative along small ones is
+    // little.
     let exponents: Vec<i32> = operands.iter().map(|x| exponent(x)).collect();
+    let unit = exponents[0].max(0);
     let bound = |e: i32| e + (order as f64).log2().ceil() as i32;
     let shrink = bound(exponents[0]).max(0);
     let mut parts = vec![None; 1 << directions];
     for (i, mut x) in operands.into_iter().enumerate() {
-        scale(&mut x, -shrink - (exponents[i] - exponents[0]));
+        scale(&mut x, -shrink - if i == 0 { 0 } else { exponents[i] - unit });
         let set = if i == 0 { 0 } else { 1 << (i - 1) };
         parts[set] = Some(x).filter(|x| i == 0 || x.iter().any(|z| z.abs1() > 0.0));
     }
     let algebra = Algebra { order, par };
     let mut y = algebra.exponential(Jet(parts), shrink)?;
     let mut top = y.0.pop().flatten().unwrap_or_else(|| vec![D::from_c64(C64::new(0.0, 0.0)); order * order]);
-    exponents[1..].iter().for_each(|e| scale(&mut top, e - exponents[0]));
+    exponents[1..].iter().for_each(|e| scale(&mut top, e - unit));
     Ok(top)
 }
 

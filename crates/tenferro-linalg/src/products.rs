@@ -37,8 +37,9 @@ fn try_matrix_power(a: &Var, n: i64) -> Result<Var> {
     }
 }
 
-/// The Kronecker product of matrices of `m x n` and `p x q`, the `m p x n q` matrix of the blocks `a_ij B`. Axes
-/// from 2 on are batch axes, aligned there: a missing one, or one of extent 1, is repeated. Dtypes are promoted.
+/// The Kronecker product of matrices of `m x n` and `p x q`, the `m p x n q` matrix of the blocks `a_ij B`.
+/// Axes from 2 on are batch axes, aligned there: a missing one, or one of extent 1, is repeated. Dtypes are
+/// promoted.
 ///
 /// # Errors
 /// An operand with fewer than two axes; batch axes that do not fit.

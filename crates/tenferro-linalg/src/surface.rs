@@ -40,8 +40,8 @@ surfaces! {
     fn solve(a, b: T) -> [T] = ops::solve(a, b);
     /// `f(A) = U f(s) V^H`, with derivatives that are right at every degeneracy.
     fn spectral(a; f: &SpectralFunction) -> [T] = ops::spectral(a, f);
-    /// The norm of vectors along some axes, `(sum |x|^p)^(1/p)` and its limits; a number p is that norm of all
-    /// elements. See [`VectorNorm`](crate::VectorNorm).
+    /// The norm of vectors along some axes, `(sum |x|^p)^(1/p)` and its limits; a number p is that norm of
+    /// all elements. See [`VectorNorm`](crate::VectorNorm).
     fn vector_norm(a; norm: impl Into<VectorNorm>) -> [R] = ops::vector_norm(a, norm);
     /// The norm of each matrix.
     fn matrix_norm(a; norm: MatrixNorm) -> [R] = ops::matrix_norm(a, norm);

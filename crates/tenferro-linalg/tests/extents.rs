@@ -3,7 +3,9 @@
 
 use tenferro_core_ops::{Op, Out};
 use tenferro_cpu::CpuBackend;
-use tenferro_linalg::{Gaps, LuFactor, LuSolve, Rank, SpectralCore, SpectralFunction, Svd, TriangularSolve};
+use tenferro_linalg::{
+    Gaps, LuFactor, LuSolve, MatrixExp, Rank, SpectralCore, SpectralFunction, Svd, TriangularSolve,
+};
 use tenferro_runtime::execute;
 use tenferro_tensor::{C64, DType, Result, Tensor};
 
@@ -39,6 +41,7 @@ fn long_stacks_of_empty_matrices_have_empty_results() -> Result<()> {
     let core = SpectralCore { f: SpectralFunction::power(2.0) };
     assert_eq!(of(&core, &[&[0, LONG]])?, [[0, LONG]]);
     assert_eq!(of(&core, &[&[0, LONG], &[0, 2, LONG]])?, [[0, 2, LONG]]);
+    assert_eq!(of(&MatrixExp, &[&[0, 0, LONG], &[0, 0, LONG]])?, [[0, 0, LONG]]);
     Ok(())
 }
 
@@ -51,6 +54,7 @@ fn large_matrices_of_an_empty_stack_have_empty_results() -> Result<()> {
     assert_eq!(of(&LuFactor { hint: false }, &[&stack])?, [stack.to_vec(), vec![WIDE, 0]]);
     let upper = TriangularSolve { lower: false, unit_diagonal: false, adjoint: false };
     assert_eq!(of(&upper, &[&stack, &stack])?, [stack]);
+    assert_eq!(of(&MatrixExp, &[&stack])?, [stack]);
     let core = SpectralCore { f: SpectralFunction::power(2.0) };
     assert_eq!(of(&core, &[&[WIDE, 0], &stack])?, [stack]);
     assert_eq!(of(&Gaps, &[&[WIDE, 0]])?, [stack.to_vec(), stack.to_vec(), vec![WIDE, 0]]);

@@ -7,6 +7,8 @@
 //! and their derivatives as part of the operations that they serve.
 
 mod bond;
+mod functions;
+mod norm;
 mod spectral;
 mod split;
 mod svd;
@@ -31,8 +33,16 @@ fn bound(order: usize, condition: f64) -> f64 {
 const HINTS: &str = "hints do not move with the operands; the derivative is that of the operation it serves";
 
 pub(super) fn list() -> Vec<OpInfo> {
-    let families =
-        [svd::list(), systems::list(), spectral::list(), truncate::list(), split::list(), bond::list()];
+    let families = [
+        svd::list(),
+        systems::list(),
+        spectral::list(),
+        truncate::list(),
+        split::list(),
+        bond::list(),
+        norm::list(),
+        functions::list(),
+    ];
     families.into_iter().flatten().collect()
 }
 
