@@ -15,7 +15,7 @@
 use crate::{
     batch::{Element, Matrices, Results, count, expect_finite, expect_square, for_each, unlisted, work},
     matrix::floating,
-    product::{Product, sign_of_permutation},
+    scaled_product::{Product, sign_of_permutation},
 };
 use smallvec::{SmallVec, smallvec};
 use tenferro_core_ops::{

@@ -23,6 +23,7 @@ pub struct SpectralFunction(Kind);
 enum Kind {
     Power(Real),
     Exp(Real),
+    Sign,
     Custom(Custom),
 }
 
@@ -70,6 +71,11 @@ impl SpectralFunction {
         SpectralFunction(Kind::Exp(Real(c)))
     }
 
+    /// 1, the limit from above at 0. As an odd function, it is the sign.
+    pub fn sign() -> Self {
+        SpectralFunction(Kind::Sign)
+    }
+
     /// `derivative(n, x)` is the n-th derivative at x >= 0; for n = 0 the value. NaN says that a derivative
     /// of this order is not known. Two functions are equal if they are clones of one.
     pub fn custom(derivative: impl Fn(usize, f64) -> f64 + Send + Sync + 'static) -> Self {
@@ -88,6 +94,7 @@ impl SpectralFunction {
                 if binomial == 0.0 { 0.0 } else { binomial * x.powf(p - n as f64) }
             }
             Kind::Exp(Real(c)) => (0..n).fold((c * x).exp(), |b, i| b * c / (i + 1) as f64),
+            Kind::Sign => (n == 0) as u8 as f64,
             Kind::Custom(f) => (0..n).fold((f.0)(n, x), |b, i| b / (i + 1) as f64),
         }
     }
@@ -106,6 +113,10 @@ impl SpectralFunction {
 
     fn of_sorted(&self, x: &[f64]) -> f64 {
         let (first, last, n) = (x[0], x[x.len() - 1], x.len() - 1);
+        // Between differences it is the continuation to both sides of 0 that counts.
+        if n == 0 && first == 0.0 && self.0 == Kind::Sign {
+            return 0.0;
+        }
         if n == 0 || first == last {
             let c = self.coefficient(n, first);
             return if n > 0 && !c.is_finite() { 0.0 } else { c };
@@ -188,6 +199,16 @@ mod tests {
         for x in [&mut [][..], &mut [f64::NAN], &mut [1.0, f64::NAN], &mut [f64::NAN, f64::NAN, 2.0]] {
             assert!(f.divided_difference(x).is_nan(), "{x:?}");
         }
+    }
+
+    #[test]
+    fn the_sign_has_the_differences_of_a_lyapunov_equation() {
+        let f = SpectralFunction::sign();
+        assert_eq!((f.coefficient(0, 0.0), f.coefficient(0, -2.0), f.coefficient(1, 2.0)), (1.0, -1.0, 0.0));
+        close(f.divided_difference(&mut [3.0, -1.0]), 2.0 / 4.0, 1e-15);
+        close(f.divided_difference(&mut [3.0, 0.0]), 1.0 / 3.0, 1e-15);
+        assert_eq!(f.divided_difference(&mut [3.0, 1.0]), 0.0);
+        assert_eq!(f.divided_difference(&mut [3.0, 3.0]), 0.0);
     }
 
     #[test]

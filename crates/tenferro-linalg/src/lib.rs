@@ -25,10 +25,12 @@
 
 mod batch;
 mod cholesky;
+mod condition;
 mod det;
 mod divided;
 mod eig;
 mod eigh;
+mod exponential;
 mod gaps;
 mod householder;
 mod inverse;
@@ -36,8 +38,13 @@ mod lstsq;
 mod lu;
 mod lu_full;
 mod matrix;
-mod product;
+mod norm;
+mod pade;
+mod pinv;
+mod polar;
+mod products;
 mod qr;
+mod scaled_product;
 mod slogdet;
 mod solve;
 mod spectral;
@@ -50,16 +57,20 @@ mod triangular;
 mod truncate;
 
 pub use cholesky::Cholesky;
+pub use condition::Tolerance;
 pub use det::{Det, DetDerivative};
 pub use divided::SpectralFunction;
 pub use eig::Eig;
 pub use eigh::Eigh;
+pub use exponential::MatrixExp;
 pub use gaps::EigenvalueGaps;
 pub use householder::{Householder, HouseholderApply, HouseholderProduct};
 pub use inverse::Inverse;
-pub use lstsq::{LeastSquares, LstsqOptions, NumericalRank};
+pub use lstsq::{LeastSquares, NumericalRank};
 pub use lu::LuFactor;
 pub use lu_full::LuFull;
+pub use norm::{MatrixNorm, VectorNorm};
+pub use pinv::Pinv;
 pub use qr::{PivotedQr, Qr, QrOptions};
 pub use slogdet::SlogDet;
 pub use solve::LuSolve;
@@ -76,14 +87,20 @@ pub use truncate::{Limits, Rank, Truncation};
 pub mod ops {
     pub use crate::{
         cholesky::{cholesky, cholesky_solve},
+        condition::{cond, matrix_rank},
         det::det,
         eig::{eig, eigvals},
         eigh::{eigh, eigh_generalized, eigvalsh},
+        exponential::matrix_exp,
         householder::{householder, householder_append, householder_apply, householder_product},
         inverse::inv,
         lstsq::lstsq,
         lu::{lu, lu_factor, lu_solve},
         lu_full::{lu_full, lu_full_solve},
+        norm::{matrix_norm, vector_norm},
+        pinv::pinv,
+        polar::polar,
+        products::{kron, matrix_power, trace},
         qr::{qr, qr_full, qr_pivoted, qr_with},
         slogdet::slogdet,
         solve::{solve, solve_with},
@@ -99,7 +116,7 @@ pub mod ops {
 /// The methods, and the types they take.
 pub mod prelude {
     pub use crate::{
-        CpuLinalgExt, Limits, LinalgOps, LinalgRecorded, LstsqOptions, QrOptions, SpectralFunction, System,
-        Triangular, Truncation, TypedLinalgOps,
+        CpuLinalgExt, Limits, LinalgOps, LinalgRecorded, MatrixNorm, QrOptions, SpectralFunction, System,
+        Tolerance, Triangular, Truncation, TypedLinalgOps, VectorNorm,
     };
 }

@@ -13,6 +13,7 @@
 
 use crate::{
     batch::{Element, Matrices, Results, count, expect_matrix, expect_stack, unlisted},
+    condition::Tolerance,
     matrix::scale_rows,
     stop_gradient::stop_gradient,
     svd::svd,
@@ -27,25 +28,14 @@ use tenferro_cpu::CpuBackend;
 use tenferro_internal_dense::{Field, Real};
 use tenferro_tensor::{DType, Error, Result, Tensor, dispatch_real};
 
-/// What counts as zero in a least-squares problem.
-///
-/// ```
-/// use tenferro_linalg::LstsqOptions;
-/// let rough = LstsqOptions { rtol: Some(1e-3) };
-/// assert_ne!(rough, LstsqOptions::default());
-/// ```
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct LstsqOptions {
-    /// Singular values count as zero up to this times the largest; `max(m, n) eps` if `None`.
-    pub rtol: Option<f64>,
-}
-
 /// The numerical rank of an `m x n` matrix. Inputs: the matrix, of which only the extents matter, and its
 /// singular values s. Outputs: 1 / s, and 0 where s counts as zero; and the number of the others, an i64.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct NumericalRank {
     /// The bits of the relative tolerance, an f64; `max(m, n) eps` if `None`.
     pub rtol: Option<u64>,
+    /// The bits of the absolute tolerance, an f64.
+    pub atol: u64,
 }
 
 impl Primitive for NumericalRank {
@@ -89,6 +79,7 @@ fn tabulate<T: Element + Real>(
     let ranks = Results::<i64>::new(&y[1].shape, 0)?;
     let (zero, one) = (<T as Field>::ZERO, <T as Field>::ONE);
     let rtol = op.rtol.map_or(T::of(largest) * T::EPS, |bits| T::of(f64::from_bits(bits)));
+    let atol = T::of(f64::from_bits(op.atol));
     for b in 0..count(a.shape(), 2, y) {
         let s = read.at(b);
         let mut rank = 0;
@@ -97,7 +88,7 @@ fn tabulate<T: Element + Real>(
             unsafe {
                 let (first, s) = (*s.ptr, *s.ptr.offset(i as isize * s.row));
                 // The reciprocal of a smaller number would overflow.
-                let kept = s > rtol * first && s >= T::TINY;
+                let kept = s > rtol * first && s > atol && s >= T::TINY;
                 *inverses.at(b).add(i) = if kept { one / s } else { zero };
                 rank += i64::from(kept);
             }
@@ -176,18 +167,16 @@ impl Primitive for LeastSquares {
 /// # Errors
 /// Fewer than two axes of A; a number of rows that does not fit; an element that is NaN or infinite; a
 /// tolerance that is negative or NaN.
-pub fn lstsq(a: &Var, b: &Var, options: &LstsqOptions) -> (Var, Var, Var, Var) {
-    try_lstsq(a, b, options).unwrap_or_else(|e| {
+pub fn lstsq(a: &Var, b: &Var, tolerance: Tolerance) -> (Var, Var, Var, Var) {
+    try_lstsq(a, b, tolerance).unwrap_or_else(|e| {
         let failed = || Var::Failed(e.clone());
         (failed(), failed(), failed(), failed())
     })
 }
 
-fn try_lstsq(a: &Var, b: &Var, options: &LstsqOptions) -> Result<(Var, Var, Var, Var)> {
+fn try_lstsq(a: &Var, b: &Var, tolerance: Tolerance) -> Result<(Var, Var, Var, Var)> {
     let name = LeastSquares::NAME;
-    if let Some(rtol) = options.rtol.filter(|r| r.is_nan() || *r < 0.0) {
-        return Err(Error::argument(name, "rtol", rtol, "a number of at least 0"));
-    }
+    tolerance.check(name)?;
     let vector = b.ok()?.rank() == 1;
     let b = if vector { b.expand_dims(&[1]) } else { b.clone() };
     if a.ok()?.rank() < 2 || b.rank() < 2 {
@@ -200,8 +189,10 @@ fn try_lstsq(a: &Var, b: &Var, options: &LstsqOptions) -> Result<(Var, Var, Var,
     let (u, s, vh) = svd(&a);
     s.ok()?;
     let [u, values, vh] = [&u, &s, &vh].map(stop_gradient);
-    let hints =
-        apply_n(&NumericalRank { rtol: options.rtol.map(f64::to_bits) }, &[&stop_gradient(&a), &values], 2);
+    let Tolerance { rtol, atol } = tolerance;
+    let rtol = rtol.or((atol > 0.0).then_some(0.0)).map(f64::to_bits);
+    let rank = NumericalRank { rtol, atol: atol.to_bits() };
+    let hints = apply_n(&rank, &[&stop_gradient(&a), &values], 2);
     let x = apply1(&LeastSquares { adjoint: false }, &[&a, &u, &hints[0], &vh, &b]);
     x.ok()?;
     let off = &a.matmul(&x) - &b;

@@ -1,10 +1,11 @@
 //! What derivative rules say about matrices and their batch axes.
 
+use crate::batch::expect_square;
 use tenferro_core_ops::{
-    Dim, Extent, Var, apply1,
+    Dim, Extent, Var, apply1, build,
     ops::{Axes, IndexAdd, ScatterAdd},
 };
-use tenferro_tensor::{C64, DType};
+use tenferro_tensor::{C64, DType, Result};
 
 /// `x diag(s)`: column j of `x` times `s[j]`.
 pub(crate) fn scale_columns(x: &Var, s: &Var) -> Var {
@@ -86,4 +87,20 @@ pub(crate) fn unpermuted(x: &Var, p: &Var) -> Var {
 fn over_matrix(p: &Var, x: &Var, axis: usize) -> Var {
     let axes: Axes = std::iter::once(axis).chain(2..p.rank() + 1).collect();
     p.broadcast_in_dim(&x.shape(), &axes)
+}
+
+/// An extent as a number.
+pub(crate) fn number(dtype: DType, n: &Dim) -> Var {
+    match n {
+        Dim::Lit(n) => Var::scalar(dtype, C64::new(*n as f64, 0.0)),
+        // The sum of as many ones.
+        n => build::iota(DType::I64, std::slice::from_ref(n), 0).like(1.0).reduce_sum(None).cast(dtype),
+    }
+}
+
+/// Checks that `a` is a stack of square matrices, as far as its extents are known, and gives their order.
+pub(crate) fn expect_square_var(op: &'static str, a: &Var) -> Result<Dim> {
+    let aval = a.ok()?.aval();
+    expect_square(op, &[&aval], 0)?;
+    Ok(a.extent(0))
 }

@@ -3,7 +3,9 @@
 // A row with one result needs no `?` around its last step.
 #![allow(clippy::needless_question_mark)]
 
-use crate::{Limits, LstsqOptions, QrOptions, SpectralFunction, Svd, System, Triangular, ops};
+use crate::{
+    Limits, MatrixNorm, QrOptions, SpectralFunction, Svd, System, Tolerance, Triangular, VectorNorm, ops,
+};
 use tenferro_core_ops::{Out, Var};
 use tenferro_cpu::CpuExecSession;
 use tenferro_runtime::{Tensor, TensorRead, execute, surfaces, tier::Recorded};
@@ -90,7 +92,7 @@ surfaces! {
     /// `(X, residuals, rank, s)`: X of the smallest norm among those that minimise `|A X - B|`, the sums of
     /// `|A X - B|^2` over columns, the numerical rank of A, an i64, and its singular values. If `b` has one
     /// axis, it is a vector, and so is X.
-    fn lstsq(a, b: T; options: &LstsqOptions) -> [T, R, I, R] = <[Var; 4]>::from(ops::lstsq(a, b, options));
+    fn lstsq(a, b: T; tolerance: Tolerance) -> [T, R, I, R] = <[Var; 4]>::from(ops::lstsq(a, b, tolerance));
     /// The solution of `A X = B`. If `b` has one axis, it is a vector, and so is the solution. A singular
     /// matrix is an error.
     fn solve(a, b: T) -> [T] = ops::solve(a, b);
@@ -117,6 +119,33 @@ surfaces! {
     fn cholesky_solve(l, b: T) -> [T] = ops::cholesky_solve(l, b);
     /// `f(A) = U f(s) V^H`, with derivatives that are right at every degeneracy.
     fn spectral(a; f: &SpectralFunction) -> [T] = ops::spectral(a, f);
+    /// The norm of vectors along some axes, `(sum |x|^p)^(1/p)` and its limits; a number p is that norm of
+    /// all elements. See [`VectorNorm`](crate::VectorNorm).
+    fn vector_norm(a; norm: impl Into<VectorNorm>) -> [R] = ops::vector_norm(a, norm);
+    /// The norm of each matrix.
+    fn matrix_norm(a; norm: MatrixNorm) -> [R] = ops::matrix_norm(a, norm);
+    /// The condition number `|A| |A^-1|` of each matrix, infinite for a singular one. In the norms
+    /// [`Two`](crate::MatrixNorm::Two) and [`MinusTwo`](crate::MatrixNorm::MinusTwo) a rectangular matrix has
+    /// one, too: the quotient of the largest and the smallest singular value, and its reciprocal.
+    fn cond(a; norm: MatrixNorm) -> [R] = ops::cond(a, norm);
+    /// The number of singular values of each matrix that do not count as zero.
+    fn matrix_rank(a; tolerance: Tolerance) -> [I] = ops::matrix_rank(a, tolerance);
+    /// The pseudo-inverse `A^+` of Moore and Penrose, without the singular values that count as zero. Its
+    /// derivative is that at constant rank.
+    fn pinv(a; tolerance: Tolerance) -> [T] = ops::pinv(a, tolerance);
+    /// `(U, P)` with `A = U P`: `P = (A^H A)^1/2`, and orthonormal columns (rows, if they are fewer) of U.
+    fn polar(a) -> [T, T] = {
+        let (u, p) = ops::polar(a);
+        [u, p]
+    };
+    /// The matrix exponential.
+    fn matrix_exp(a) -> [T] = ops::matrix_exp(a);
+    /// `A^n` for any integer n: a power of the inverse if n is negative, and the identity for 0.
+    fn matrix_power(a; n: i64) -> [T] = ops::matrix_power(a, n);
+    /// The Kronecker product, the matrix of the blocks `a_ij B`. Axes from 2 on are batch axes.
+    fn kron(a, b: T) -> [T] = ops::kron(a, b);
+    /// The sum of the diagonal of each matrix.
+    fn trace(a) -> [T] = ops::trace(a);
 }
 
 fn paired((a, b): (Var, Var)) -> [Var; 2] {

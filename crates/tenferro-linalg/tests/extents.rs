@@ -5,7 +5,8 @@ use tenferro_core_ops::{Op, Out};
 use tenferro_cpu::CpuBackend;
 use tenferro_linalg::{
     Cholesky, Det, DetDerivative, Gaps, Householder, HouseholderApply, HouseholderProduct, Inverse, LuFactor,
-    LuFull, LuSolve, PivotedQr, Qr, QrOptions, Rank, SpectralCore, SpectralFunction, Svd, TriangularSolve,
+    LuFull, LuSolve, MatrixExp, PivotedQr, Qr, QrOptions, Rank, SpectralCore, SpectralFunction, Svd,
+    TriangularSolve,
 };
 use tenferro_runtime::execute;
 use tenferro_tensor::{C64, DType, Result, Tensor};
@@ -54,6 +55,7 @@ fn long_stacks_of_empty_matrices_have_empty_results() -> Result<()> {
     let core = SpectralCore { f: SpectralFunction::power(2.0) };
     assert_eq!(of(&core, &[&[0, LONG]])?, [[0, LONG]]);
     assert_eq!(of(&core, &[&[0, LONG], &[0, 2, LONG]])?, [[0, 2, LONG]]);
+    assert_eq!(of(&MatrixExp, &[&[0, 0, LONG], &[0, 0, LONG]])?, [[0, 0, LONG]]);
     Ok(())
 }
 
@@ -70,6 +72,7 @@ fn large_matrices_of_an_empty_stack_have_empty_results() -> Result<()> {
     assert_eq!(of(&Det, &[&stack])?, [[0]]);
     let upper = TriangularSolve { lower: false, unit_diagonal: false, adjoint: false };
     assert_eq!(of(&upper, &[&stack, &stack])?, [stack]);
+    assert_eq!(of(&MatrixExp, &[&stack])?, [stack]);
     let core = SpectralCore { f: SpectralFunction::power(2.0) };
     assert_eq!(of(&core, &[&[WIDE, 0], &stack])?, [stack]);
     assert_eq!(of(&Gaps, &[&[WIDE, 0]])?, [stack.to_vec(), stack.to_vec(), vec![WIDE, 0]]);

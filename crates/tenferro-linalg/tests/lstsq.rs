@@ -4,14 +4,14 @@ mod common;
 
 use common::*;
 use tenferro_core_ops::Var;
-use tenferro_linalg::{LstsqOptions, ops::lstsq};
+use tenferro_linalg::{Tolerance, ops::lstsq};
 use tenferro_tensor::{DType, Tensor};
 
 const DTYPES: [DType; 2] = [DType::F64, DType::C64];
 const ALL: [DType; 4] = [DType::F32, DType::F64, DType::C32, DType::C64];
 
 fn solved(a: &Var, b: &Var) -> (Var, Var, Var, Var) {
-    lstsq(a, b, &LstsqOptions::default())
+    lstsq(a, b, Tolerance::default())
 }
 
 /// `m x r` times `r x n`.
@@ -65,8 +65,7 @@ fn a_line_is_fitted_to_points() {
 fn a_larger_tolerance_lowers_the_rank() {
     let a = Tensor::from_vec_col_major([2, 2], vec![4.0, 0.0, 0.0, 1.0]).unwrap();
     let b = Tensor::from_vec_col_major([2], vec![4.0, 3.0]).unwrap();
-    let of =
-        |rtol| on_cpu(|| numbers(&tensor(&lstsq(&now(&a), &now(&b), &LstsqOptions { rtol: Some(rtol) }).0)));
+    let of = |rtol| on_cpu(|| numbers(&tensor(&lstsq(&now(&a), &now(&b), Tolerance::relative(rtol)).0)));
     assert_eq!(of(0.2).iter().map(|z| z.re).collect::<Vec<_>>(), [1.0, 3.0]);
     assert_eq!(of(0.3).iter().map(|z| z.re).collect::<Vec<_>>(), [1.0, 0.0]);
 }
@@ -111,7 +110,7 @@ fn bad_operands_are_named() {
         assert!(error(of(&[2, 2]), of(&[3, 1])).starts_with("lstsq: rows of the right-hand side"));
         assert!(error(of(&[2]), of(&[2, 1])).starts_with("lstsq: rank of an operand"));
         assert!(error(of(&[2, 2, 2]), of(&[2, 1, 3])).starts_with("lstsq: "));
-        let negative = lstsq(&of(&[2, 2]), &of(&[2]), &LstsqOptions { rtol: Some(-1.0) });
+        let negative = lstsq(&of(&[2, 2]), &of(&[2]), Tolerance::relative(-1.0));
         let e = negative.2.ok().unwrap_err().to_string();
         assert_eq!(e, "lstsq: rtol: got -1, expected a number of at least 0");
     });

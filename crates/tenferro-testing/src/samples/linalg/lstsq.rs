@@ -8,15 +8,15 @@ use crate::{
 };
 use tenferro_core_ops::{Var, apply_n, apply1};
 use tenferro_linalg::{
-    LeastSquares, LinalgOps, LinalgRecorded, LstsqOptions, NumericalRank, TypedLinalgOps, ops,
+    LeastSquares, LinalgOps, LinalgRecorded, NumericalRank, Tolerance, TypedLinalgOps, ops,
 };
 
 pub(super) fn list() -> Vec<OpInfo> {
     vec![lstsq(), smooth(), least_squares(), numerical_rank()]
 }
 
-const EXACT: LstsqOptions = LstsqOptions { rtol: None };
-const ROUGH: LstsqOptions = LstsqOptions { rtol: Some(0.1) };
+const EXACT: Tolerance = Tolerance { rtol: None, atol: 0.0 };
+const ROUGH: Tolerance = Tolerance { rtol: Some(0.1), atol: 0.0 };
 
 /// U, the reciprocals of the singular values that are not small, and V.
 fn parts(a: &Matrix, rtol: f64) -> (Matrix, Vec<f64>, Matrix) {
@@ -32,12 +32,12 @@ fn inverse(a: &Matrix, rtol: f64) -> Matrix {
 }
 
 /// Larger than the rounding of every dtype, and smaller than any singular value of a sample.
-fn tolerance(o: &LstsqOptions) -> f64 {
+fn tolerance(o: &Tolerance) -> f64 {
     o.rtol.unwrap_or(1e-5)
 }
 
 /// X, residuals, rank and singular values.
-fn expected(o: &LstsqOptions, x: &[Array]) -> Vec<Array> {
+fn expected(o: &Tolerance, x: &[Array]) -> Vec<Array> {
     let d = floating(x[0].dtype);
     let (a, b) = (x[0].cast(d), x[1].cast(d));
     let vector = b.rank() == 1;
@@ -82,11 +82,11 @@ fn beside_squares(b: &Array, mut y: Vec<Array>) -> Vec<Array> {
 fn lstsq() -> OpInfo {
     op(
         "lstsq",
-        |o: &LstsqOptions, x: &[Var]| <[Var; 4]>::from(ops::lstsq(&x[0], &x[1], o)),
+        |o: &Tolerance, x: &[Var]| <[Var; 4]>::from(ops::lstsq(&x[0], &x[1], *o)),
         |o, x| beside_squares(&x[1], expected(o, x)),
     )
     .observe(|_, x, y| beside_squares(&x[1], y.to_vec()))
-    .surface(surface!(LstsqOptions; LinalgOps, TypedLinalgOps; lstsq(1) |o| o))
+    .surface(surface!(Tolerance; LinalgOps, TypedLinalgOps; lstsq(1) |o| *o))
     .promotes()
     // The square of the condition, 2.
     .tolerance(bound(5, 4.0))
@@ -112,7 +112,7 @@ fn lstsq() -> OpInfo {
     .error(EXACT, vec![any(F64, &[2], 1), any(F64, &[2], 2)], &["1", "at least 2"])
     .error(EXACT, vec![any(F64, &[2, 2, 2], 1), any(F64, &[2, 1, 3], 2)], &["3", "2"])
     .error(
-        LstsqOptions { rtol: Some(f64::NAN) },
+        Tolerance::relative(f64::NAN),
         vec![any(F64, &[2, 2], 1), any(F64, &[2], 2)],
         &["NaN", "at least 0"],
     )
@@ -125,7 +125,7 @@ fn smooth() -> OpInfo {
     op(
         "lstsq_of_product",
         |_: &(), x: &[Var]| {
-            let (y, squares, _, _) = ops::lstsq(&x[0].matmul(&x[1]), &x[2], &EXACT);
+            let (y, squares, _, _) = ops::lstsq(&x[0].matmul(&x[1]), &x[2], EXACT);
             [y, squares]
         },
         |_, x| {
@@ -242,7 +242,7 @@ fn least_squares() -> OpInfo {
 
 /// 1 / s, or 0, and the number of those that are not.
 fn numerical_rank() -> OpInfo {
-    let of = |rtol: f64| NumericalRank { rtol: Some(rtol.to_bits()) };
+    let of = |rtol: f64| NumericalRank { rtol: Some(rtol.to_bits()), atol: 0 };
     op(
         "numerical_rank",
         |op: &NumericalRank, x: &[Var]| apply_n(op, &[&x[0], &x[1]], 2),
@@ -266,7 +266,7 @@ fn numerical_rank() -> OpInfo {
             vec![any(d, a, 1), Array::reals(d.real(), &shape, s)]
         };
         o.sample(of(0.2), two(&[3, 4], &[4.0, 1.0, 0.5]))
-            .sample(NumericalRank { rtol: None }, two(&[2, 2], &[4.0, 1e-20]))
+            .sample(NumericalRank { rtol: None, atol: 0 }, two(&[2, 2], &[4.0, 1e-20]))
             .sample(of(0.0), two(&[2, 3, 2], &[4.0, 0.0, 0.0, 0.0]))
             .sample(of(0.1), two(&[0, 2], &[]))
     })

@@ -11,8 +11,10 @@ mod cholesky;
 mod det;
 mod eig;
 mod eigh;
+mod functions;
 mod lstsq;
 mod lu;
+mod norm;
 mod qr;
 mod spectral;
 mod split;
@@ -52,6 +54,8 @@ pub(super) fn list() -> Vec<OpInfo> {
         truncate::list(),
         split::list(),
         bond::list(),
+        norm::list(),
+        functions::list(),
     ];
     families.into_iter().flatten().collect()
 }

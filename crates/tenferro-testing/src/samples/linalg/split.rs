@@ -78,7 +78,7 @@ fn split() -> OpInfo {
 fn split_invariants() -> OpInfo {
     fn trace(x: &Var) -> Var {
         let d = x.extract_diag(0, 1);
-        let last = d.rank() - 1;
+        let last = d.rank().saturating_sub(1);
         d.reduce_sum(Some(&[last]))
     }
     let all = Truncation::default();
