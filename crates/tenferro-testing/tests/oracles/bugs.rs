@@ -15,7 +15,7 @@ use tenferro_ad::EagerTensorAdExt;
 use tenferro_core_ops::{Dim, Var, apply1, jvp_traced, ops, or_zero};
 use tenferro_cpu::CpuBackend;
 use tenferro_einsum::{Einsum, Optimize, einsum};
-use tenferro_linalg::ops as linalg;
+use tenferro_linalg::{QrOptions, Triangular, ops as linalg};
 use tenferro_runtime::EagerRuntime;
 use tenferro_tensor::DType;
 use tenferro_testing::{Array, Calls, Elem, run};
@@ -44,10 +44,10 @@ const REPORTS: &[(&str, &[Part])] = &[
     ("cplx-svd-conj", &[Check(svd_conj)]),
     ("svd-allones", &[Check(all_ones)]),
     ("svd-rank1-2x2", &[Check(rank_one)]),
-    ("svd-qr-degenerate", &[Check(svd_degenerate), Skip("operation absent: qr")]),
-    ("linalg-zero-batch-nopanic", &[Check(zero_batch), Skip("operation absent: cholesky, eigh, det, inv")]),
+    ("svd-qr-degenerate", &[Check(svd_degenerate), Check(qr_degenerate)]),
+    ("linalg-zero-batch-nopanic", &[Check(zero_batch)]),
     ("svd-grad-degenerate-recon", &[Check(reconstruction)]),
-    ("svd-eigh-grad-batched", &[Check(svd_batched), Skip("operation absent: eigh")]),
+    ("svd-eigh-grad-batched", &[Check(svd_batched), Check(eigh_batched)]),
     ("prod-grad-zero", &[Check(product_of_zeros)]),
     ("gather-grad-duplicates", &[Check(duplicates)]),
     ("scatter-duplicate-semantics", &[Check(scatter_add), Skip("operation absent: scatter that assigns")]),
@@ -68,19 +68,19 @@ const REPORTS: &[(&str, &[Part])] = &[
     ("view-is-metadata", &[Skip("a bound of time, which the benchmarks measure")]),
     ("gpu-svd-first-call-zero", &[Check(first_svd)]),
     ("wgpu-dispatch-limit", &[Skip("no WebGPU backend")]),
-    ("eigh-nan-garbage", &[Skip("operation absent: eigh")]),
-    ("eigh-complex-real-w", &[Skip("operation absent: eigh")]),
-    ("eigh-jvp-large", &[Skip("operation absent: eigh")]),
-    ("eigh-grad-symmetric-convention", &[Skip("operation absent: eigh")]),
-    ("slogdet-sign-batch", &[Skip("operation absent: slogdet")]),
-    ("det-grad-singular", &[Skip("operation absent: det")]),
-    ("cholesky-not-pd", &[Skip("operation absent: cholesky")]),
-    ("cholesky-grad-logdet", &[Skip("operation absent: cholesky")]),
-    ("tri-solve-grad-A", &[Skip("operation absent: triangular_solve")]),
-    ("expm-lower-tri", &[Skip("operation absent: matrix_exp")]),
-    ("expm-moler", &[Skip("operation absent: matrix_exp")]),
-    ("qr-jvp-R", &[Skip("operation absent: qr")]),
-    ("qr-grad-unused-output", &[Skip("operation absent: qr")]),
+    ("eigh-nan-garbage", &[Check(eigh_of_nan)]),
+    ("eigh-complex-real-w", &[Check(real_eigenvalues)]),
+    ("eigh-jvp-large", &[Check(large_eigenvalues)]),
+    ("eigh-grad-symmetric-convention", &[Check(eigh_convention)]),
+    ("slogdet-sign-batch", &[Check(signs)]),
+    ("det-grad-singular", &[Check(cofactors)]),
+    ("cholesky-not-pd", &[Check(not_positive_definite)]),
+    ("cholesky-grad-logdet", &[Check(cholesky_convention)]),
+    ("tri-solve-grad-A", &[Check(triangular)]),
+    ("expm-lower-tri", &[Check(exponential)]),
+    ("expm-moler", &[Check(badly_balanced)]),
+    ("qr-jvp-R", &[Check(qr_forward)]),
+    ("qr-grad-unused-output", &[Check(qr_unused)]),
     ("sort-nan-sign", &[Skip("operation absent: sort")]),
 ];
 
@@ -185,15 +185,14 @@ fn einsum_values(v: &Value) -> Checked {
     Ok(())
 }
 
-/// Text without an arrow is an error here, and never another result.
 fn implicit_trace(v: &Value) -> Checked {
     let a = array(&v["input"]["a"])?;
     for (text, want) in v["expected"].as_object().into_iter().flatten() {
-        match einsum_call(text) {
-            Ok(f) => same(text, &value(&f, std::slice::from_ref(&a))?, &wanted(want)?, 0.0)?,
-            Err(_) if text.contains("->") => return Err(format!("{text} is refused")),
-            Err(_) => {}
-        }
+        let want = match text.as_str() {
+            "ji" => Array::from_fn(a.dtype, &a.shape, |i| a.at(&[i[1], i[0]])),
+            _ => wanted(want)?,
+        };
+        same(text, &value(&einsum_call(text)?, std::slice::from_ref(&a))?, &want, 0.0)?;
     }
     Ok(())
 }
@@ -218,14 +217,11 @@ fn size_mismatch(v: &Value) -> Checked {
 }
 
 fn ellipsis(v: &Value) -> Checked {
-    let x = array(&v["input"]["x"])?;
-    if let Ok(f) = einsum_call("i...->i") {
-        same("i...->i", &value(&f, std::slice::from_ref(&x))?, &reals(&[3], &[36.0, 117.0, 198.0]), 0.0)?;
-    }
-    if let Ok(f) = einsum_call("...ij->...ji") {
-        same("...ij->...ji", &value(&f, &[x])?, &wanted(&v["expected"]["...ij->...ji"])?, 0.0)?;
-    }
-    Ok(())
+    let x = [array(&v["input"]["x"])?];
+    let sums = reals(&[3], &[36.0, 117.0, 198.0]);
+    same("i...->i", &value(&einsum_call("i...->i")?, &x)?, &sums, 0.0)?;
+    let transposed = wanted(&v["expected"]["...ij->...ji"])?;
+    same("...ij->...ji", &value(&einsum_call("...ij->...ji")?, &x)?, &transposed, 0.0)
 }
 
 fn empty_contraction(_: &Value) -> Checked {
@@ -269,7 +265,7 @@ fn empty_inner(_: &Value) -> Checked {
 fn plan(v: &Value) -> Checked {
     let (text, n) =
         (v["input"]["expr"].as_str().unwrap_or_default(), v["input"]["dims"].as_u64().unwrap_or(1) as usize);
-    let op = explicit(text)?;
+    let op = Einsum::parse(text).map_err(|e| e.to_string())?;
     let notation = op.expression().notation().ok_or("an ellipsis")?;
     let shapes: Vec<Vec<usize>> = notation.inputs().iter().map(|labels| vec![n; labels.len()]).collect();
     let shapes: Vec<&[usize]> = shapes.iter().map(|s| &s[..]).collect();
@@ -282,14 +278,10 @@ fn plan(v: &Value) -> Checked {
     }
 }
 
-fn explicit(text: &str) -> Result<Einsum, String> {
-    let text = if text.contains("->") { text.to_string() } else { format!("{text}->") };
-    Einsum::parse(&text).map_err(|e| e.to_string())
-}
-
 /// Any order gives the same integers.
 fn hyperedges(v: &Value) -> Checked {
-    let op = explicit(v["input"]["expr"].as_str().unwrap_or_default())?;
+    let text = v["input"]["expr"].as_str().unwrap_or_default();
+    let op = Einsum::parse(text).map_err(|e| e.to_string())?;
     let notation = op.expression().notation().ok_or("an ellipsis")?;
     let operands = notation.inputs().len() as u64;
     let bits = |k: u64| {
@@ -382,16 +374,41 @@ fn svd_degenerate(_: &Value) -> Checked {
     same("no columns", &svd(&reals(&[3, 0], &[]), 0.0)?, &reals(&[0], &[]), 0.0)
 }
 
+fn qr_degenerate(_: &Value) -> Checked {
+    let cases = [reals(&[2, 2], &[0.0, 0.0, 1.0, 2.0]), reals(&[3, 3], &[0.0; 9])];
+    for a in &cases {
+        let y = on_cpu(|| {
+            let (q, r) = linalg::qr(&present(a));
+            vec![q.matmul(&r), q.adjoint().matmul(&q), r]
+        })?;
+        let eye = Array::from_fn(a.dtype, &a.shape, |i| Elem::real((i[0] == i[1]) as i64 as f64));
+        same("Q R", &y[0], a, 1e-15)?;
+        same("Q^H Q", &y[1], &eye, 1e-15)?;
+        if y[2].shape[0] > 1 && y[2].at(&[1, 0]).re() != 0.0 {
+            return Err("R is not triangular".into());
+        }
+    }
+    Ok(())
+}
+
 fn zero_batch(_: &Value) -> Checked {
     let a = reals(&[2, 2, 0], &[]);
     let call: Calls = Arc::new(|x| {
-        let (u, s, vh) = linalg::svd(&x[0]);
-        let (_, l, r) = linalg::lu(&x[0]);
-        vec![u, s, vh, linalg::svdvals(&x[0]), l, r, linalg::solve(&x[0], &x[0])]
+        let x = &x[0];
+        let (u, s, vh) = linalg::svd(x);
+        let (_, l, r) = linalg::lu(x);
+        let (w, v) = linalg::eigh(x);
+        let vectors = vec![s, linalg::svdvals(x), w, linalg::eigvalsh(x)];
+        let matrices = [u, vh, l, r, v, linalg::solve(x, x), linalg::cholesky(x), linalg::inv(x)];
+        vec![linalg::det(x)].into_iter().chain(vectors).chain(matrices).collect()
     });
     let y = run::direct(&call, std::slice::from_ref(&a)).map_err(|e| e.to_string())?;
     for (i, y) in y.iter().enumerate() {
-        let want: &[usize] = if i == 1 || i == 3 { &[2, 0] } else { &[2, 2, 0] };
+        let want: &[usize] = match i {
+            0 => &[0],
+            1..=4 => &[2, 0],
+            _ => &[2, 2, 0],
+        };
         if y.shape != want {
             return Err(format!("result {i}: {:?}", y.shape));
         }
@@ -423,6 +440,15 @@ fn svd_batched(v: &Value) -> Checked {
         s.reduce_sum(None)
     });
     same("svd", &gradients(&nuclear, &[a])?[0], &want, tolerance(v))
+}
+
+fn eigh_batched(v: &Value) -> Checked {
+    let loss = calls(|x| {
+        let a = batch_last(&x[0]);
+        linalg::eigvalsh(&a.matmul(&a.adjoint())).reduce_sum(None)
+    });
+    let g = gradients(&loss, &[array(&v["input"]["a"])?])?;
+    same("grad", &g[0], &wanted(&v["expected"]["grad of sum(eigvalsh(a a^T))"])?, tolerance(v))
 }
 
 fn product_of_zeros(v: &Value) -> Checked {
@@ -649,4 +675,181 @@ fn nan_stays(v: &Value) -> Checked {
 fn first_svd(v: &Value) -> Checked {
     let a = array(&v["input"]["a"])?;
     same("s", &svd(&a, 1e-13)?, &wanted(&v["expected"]["S"])?, tolerance(v))
+}
+
+/// An error, or eigenvalues of which one is not finite.
+fn eigh_of_nan(v: &Value) -> Checked {
+    for case in v["input"]["cases"].as_array().into_iter().flatten() {
+        let a = [array(case)?];
+        let both = [linalg::eigvalsh as fn(&Var) -> Var, |x| linalg::eigh(x).0];
+        let found = both.map(|f| run::direct(&calls(move |x| f(&x[0])), &a));
+        match &found {
+            [Err(_), Err(_)] => {}
+            [Ok(w), Ok(s)] if w[0].data.iter().any(|e| !e.re().is_finite()) => {
+                same("eigh as eigvalsh", &s[0], &w[0], 0.0)?;
+            }
+            _ => return Err(format!("{a:?}: {found:?}")),
+        }
+    }
+    Ok(())
+}
+
+fn real_eigenvalues(v: &Value) -> Checked {
+    let a = array(&v["input"]["a"])?;
+    let want = wanted(&v["expected"]["w"])?;
+    for (dtype, real, tolerance) in [(DType::C64, DType::F64, tolerance(v)), (DType::C32, DType::F32, 1e-6)] {
+        let w = value(&calls(|x| linalg::eigh(&x[0]).0), &[a.map(dtype, |e| e)])?;
+        same("w", &w, &want.map(real, |e| e), tolerance * want.norm())?;
+    }
+    Ok(())
+}
+
+/// Distances between eigenvalues as small as the last place of the largest.
+fn large_eigenvalues(v: &Value) -> Checked {
+    let vectors = calls(|x| {
+        let (_, v) = linalg::eigh(&x[0]);
+        let row = |i: usize| v.slice(&[i, 1], &[i + 1, 2], &[1, 1]).reduce_sum(None);
+        row(0) * row(1)
+    });
+    let values = calls(|x| linalg::eigvalsh(&x[0]).slice_axis(0, 1, 2).reduce_sum(None));
+    for (dtype, bits) in [(DType::F32, 24), (DType::F64, 53)] {
+        let a = Array::from_fn(dtype, &[3, 3], |i| {
+            Elem::real(if i[0] == i[1] { 2.0_f64.powi(bits) + 2.0 * i[0] as f64 } else { 0.0 })
+        });
+        let one = Array::reals(dtype, &[], &[1.0]);
+        for (f, key) in [(&values, "eigenvalue gradient of w[1]"), (&vectors, "grad (symmetrised)")] {
+            let g = pulled(f, std::slice::from_ref(&a), &one)?;
+            same(key, &g[0], &wanted(&v["expected"][key])?.map(dtype, |e| e), tolerance(v))?;
+        }
+    }
+    Ok(())
+}
+
+fn eigh_convention(v: &Value) -> Checked {
+    let loss = calls(|x| linalg::eigh(&x[0]).1.abs().reduce_sum(None));
+    let g = gradients(&loss, &[array(&v["input"]["a"])?])?;
+    same("grad", &g[0], &wanted(&v["expected"]["grad, symmetrised"])?, tolerance(v))
+}
+
+fn signs(v: &Value) -> Checked {
+    let both: Calls = Arc::new(|x| {
+        let (sign, log) = linalg::slogdet(&x[0]);
+        vec![sign, log]
+    });
+    let check = |what: String, a: Array, sign: &Value, log: &Value| {
+        let y = run::direct(&both, &[a]).map_err(|e| e.to_string())?;
+        for (got, want) in y.iter().zip([sign, log]) {
+            let want = number(want).ok_or("no number")?;
+            same(&what, got, &got.map(DType::F64, |_| Elem::real(want)), tolerance(v))?;
+        }
+        Ok::<_, String>(())
+    };
+    for n in 1..=5 {
+        let a =
+            Array::from_fn(DType::F64, &[n, n, 2], |i| Elem::real(if i[0] == i[1] { -0.01 } else { 0.0 }));
+        check(format!("n = {n}"), a, &v["expected"]["sign"][n - 1], &v["expected"]["logabsdet"][n - 1])?;
+    }
+    let swap = &v["expected"]["permutation check: slogdet([[0,1],[1,0]])"];
+    check("permutation".into(), reals(&[2, 2], &[0.0, 1.0, 1.0, 0.0]), &swap[0], &swap[1])
+}
+
+fn cofactors(v: &Value) -> Checked {
+    let det = calls(|x| linalg::det(&x[0]));
+    let nine: Vec<f64> = [1, 4, 7, 2, 5, 8, 3, 6, 9].map(f64::from).to_vec();
+    for (key, n, a) in [
+        ("zeros(4,4)", 4, vec![0.0; 16]),
+        ("[[1,2],[2,4]]", 2, vec![1.0, 2.0, 2.0, 4.0]),
+        ("1..9", 3, nine),
+        ("ones(3,3)", 3, vec![1.0; 9]),
+    ] {
+        let g = gradients(&det, &[reals(&[n, n], &a)])?;
+        same(key, &g[0], &wanted(&v["expected"][key])?, tolerance(v))?;
+    }
+    let one = reals(&[1, 1], &[1.0]);
+    same("[[0]]", &gradients(&det, &[reals(&[1, 1], &[0.0])])?[0], &one, tolerance(v))
+}
+
+/// An error in every way, which says which matrix of a stack it is.
+fn not_positive_definite(v: &Value) -> Checked {
+    let hermitian = Array::complexes(DType::C64, &[2, 2], &[(1.0, 0.0), (0.0, -2.0), (0.0, 2.0), (1.0, 0.0)]);
+    let second = reals(&[2, 2, 2], &[1.0, 0.0, 0.0, 1.0, 1.0, 5.0, 5.0, 1.0]);
+    let f = calls(|x| linalg::cholesky(&x[0]));
+    for (a, named) in [
+        (array(&v["input"]["a"])?, ""),
+        (hermitian, ""),
+        (second, "matrix [1]"),
+        (reals(&[1, 1], &[f64::NAN]), ""),
+    ] {
+        let x = std::slice::from_ref(&a);
+        for (way, y) in [run::direct(&f, x), run::compiled(&f, x), run::eager(&f, x)].into_iter().enumerate()
+        {
+            let said = y.err().ok_or_else(|| format!("{a:?}: no error in way {way}"))?.to_string();
+            if !said.contains(named) {
+                return Err(format!("{said:?} does not name {named}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn cholesky_convention(v: &Value) -> Checked {
+    let loss = calls(|x| linalg::cholesky(&x[0]).extract_diag(0, 1).log().reduce_sum(None) * 2.0);
+    let g = gradients(&loss, &[array(&v["input"]["a"])?])?;
+    same("grad", &g[0], &wanted(&v["expected"]["grad, symmetrised"])?, tolerance(v))
+}
+
+fn triangular(v: &Value) -> Checked {
+    let solved = |x: &[Var]| linalg::triangular_solve(&x[0], &x[1], Triangular::lower());
+    let x = [array(&v["input"]["a"])?, array(&v["input"]["b"])?];
+    let (want, tolerance) = (&v["expected"], tolerance(v));
+    same("x", &value(&calls(solved), &x)?, &wanted(&want["x"])?, tolerance)?;
+    let g = gradients(&calls(move |x| solved(x).reduce_sum(None)), &x)?;
+    same("grad a", &g[0], &wanted(&want["grad_a of sum(x)"])?, tolerance)?;
+    same("grad b", &g[1], &wanted(&want["grad_b"])?, tolerance)
+}
+
+/// Up to the tolerance times the largest element.
+fn exponential(v: &Value) -> Checked {
+    let y = value(&calls(|x| linalg::matrix_exp(&x[0])), &[array(&v["input"]["a"])?])?;
+    let want = wanted(&v["expected"]["expm"])?;
+    y.close(&want, 0.0, tolerance(v) * want.norm())
+}
+
+fn badly_balanced(v: &Value) -> Checked {
+    exponential(v)?;
+    let y = value(&calls(|x| linalg::matrix_exp(&x[0])), &[array(&v["input"]["a"])?])?;
+    let want = wanted(&v["expected"]["expm"])?;
+    for at in [[0, 0], [0, 2], [2, 0], [2, 2]] {
+        let off = (y.at(&at).re() - want.at(&at).re()).abs();
+        if off > 1e-6 {
+            return Err(format!("{at:?} is off by {off}"));
+        }
+    }
+    Ok(())
+}
+
+fn qr_forward(v: &Value) -> Checked {
+    let f: Calls = Arc::new(|x| {
+        let (q, r) = linalg::qr_with(&x[0], QrOptions { positive: true, ..QrOptions::default() });
+        vec![q, r]
+    });
+    let (x, t) = ([array(&v["input"]["x"])?], [array(&v["input"]["dx"])?]);
+    let ways = [("", run::direct(&f, &x)), ("d", run::jvp(&f, &x, &t)), ("d", run::eager_jvp(&f, &x, &t))];
+    for (prefix, y) in ways {
+        for (y, name) in y.map_err(|e| e.to_string())?.iter().zip(["Q", "R"]) {
+            let key = format!("{prefix}{name}");
+            same(&key, y, &wanted(&v["expected"][&key])?, tolerance(v))?;
+        }
+    }
+    Ok(())
+}
+
+fn qr_unused(v: &Value) -> Checked {
+    let weights = reals(&[3, 2], &[1.0, 3.0, -5.0, -2.0, 4.0, 6.0]);
+    let loss = calls(move |x| {
+        let (q, _) = linalg::qr(&x[0]);
+        (&q * &q * present(&weights)).reduce_sum(None)
+    });
+    let g = gradients(&loss, &[array(&v["input"]["a"])?])?;
+    same("grad", &g[0], &wanted(&v["expected"]["grad"])?, tolerance(v))
 }

@@ -3,62 +3,101 @@
 use crate::{
     args::{Args, Families, axis, extents, lits},
     layout::{at_least, batch_first, batch_last, moved, row_major},
+    pivots,
 };
 use tenferro_core_ops::{Var, build};
-use tenferro_linalg::ops;
+use tenferro_linalg::{MatrixNorm, System, Tolerance, Triangular, ops};
 
 pub(crate) const FAMILIES: Families = &[
-    ("cond", |a| {
+    // A function of the lower triangle; the records are of `A + A^H`, as those of all Hermitian families.
+    ("cholesky cholesky_ex", |a| {
+        let upper = a.flag(9, "upper", false);
         a.unary(|x| {
-            let s = ops::svdvals(&batch_last(x));
-            s.reduce_max(Some(&[0])) / s.reduce_min(Some(&[0]))
+            let l = ops::cholesky(&hermitian(x));
+            batch_first(&if upper { l.adjoint() } else { l })
         })
     }),
-    ("inv inv_ex", |a| a.unary(|x| batch_first(&inverse(&batch_last(x))))),
-    ("lu_factor lu_factor_ex", |a| {
+    ("cholesky_inverse", |a| {
+        let upper = a.flag(1, "upper", false);
         a.unary(|x| {
-            let (_, l, u) = ops::lu(&batch_last(x));
-            let [m, n] = [extents(&l)[0], extents(&u)[1]];
-            let grown = |v: &Var| {
-                let mut high = vec![0; v.rank()];
-                (high[0], high[1]) = (m - extents(v)[0], n - extents(v)[1]);
-                let zero = Var::scalar(v.dtype(), 0.0.into());
-                v.pad(&zero, &lits(&vec![0; v.rank()]), &lits(&high), &vec![0; v.rank()])
-            };
-            batch_first(&(grown(&l.tril(-1)) + grown(&u)))
+            let l = lower_factor(x, upper);
+            batch_first(&ops::cholesky_solve(&l, &build::eye(l.dtype(), &l.extent(0))))
         })
     }),
+    ("cholesky_solve", |a| {
+        let upper = a.flag(2, "upper", false);
+        a.binary(|b, x| batch_first(&ops::cholesky_solve(&lower_factor(x, upper), &batch_last(b))))
+    }),
+    ("cond", |a| a.unary(|x| ops::cond(&batch_last(x), MatrixNorm::Two))),
+    ("det", |a| a.unary(|x| ops::det(&batch_last(x)))),
+    // In the order of LAPACK, which is ours for these matrices.
+    ("eig__values_vectors_abs", |a| {
+        let (w, v) = ops::eig(&batch_last(&a.var(0)?));
+        Ok(vec![vector_first(&w), batch_first(&v.abs())])
+    }),
+    ("eigvals", |a| a.unary(|x| vector_first(&ops::eigvals(&batch_last(x))))),
+    ("eigh__values_vectors_abs", |a| {
+        let (w, v) = ops::eigh(&hermitian(&a.var(0)?));
+        Ok(vec![vector_first(&w), batch_first(&v.abs())])
+    }),
+    ("eigvalsh", |a| a.unary(|x| vector_first(&ops::eigvalsh(&hermitian(x))))),
+    ("householder_product", |a| {
+        a.binary(|x, tau| batch_first(&ops::householder_product(&batch_last(x), &vector_last(tau))))
+    }),
+    ("inv inv_ex", |a| a.unary(|x| batch_first(&ops::inv(&batch_last(x))))),
+    ("lstsq lstsq_grad_oriented lstsq/grad_oriented", |a| {
+        let (a0, b) = (batch_last(&a.var(0)?), batch_last(&a.var(1)?));
+        let (x, residuals, _, _) = ops::lstsq(&a0, &b, Tolerance::default());
+        // PyTorch has no residuals of square and wide matrices, nor with some of its drivers.
+        let none = a.record.probes.iter().any(|p| p.cotangents.get(1).is_some_and(|ct| ct.shape == [0]));
+        let residuals = match none {
+            true => residuals.reshape(&lits(&[extents(&residuals).iter().product()])).slice_axis(0, 0, 0),
+            false => vector_first(&residuals),
+        };
+        Ok(vec![batch_first(&x), residuals])
+    }),
+    ("lu_factor lu_factor_ex", |a| a.unary(|x| batch_first(&ops::lu_factor(&batch_last(x)).0))),
     ("lu_solve", |a| {
         let (left, adjoint) = (a.flag(2, "left", true), a.flag(3, "adjoint", false));
-        if a.x.iter().all(|x| !extents(x).contains(&0)) {
-            return Err("the record has the packed factors, but not the pivots".into());
-        }
-        a.binary(|x, b| {
-            sided(x, b, left, |packed, b| {
-                let one = build::eye(packed.dtype(), &packed.extent(0)).batch_like(packed);
-                let x = (packed.tril(-1) + one).matmul(&packed.triu(0));
-                let x = if adjoint { x.adjoint() } else { x };
-                ops::solve(&if left { x } else { x.matrix_transpose() }, b)
-            })
-        })
+        let p = pivots::recovered(a, left, adjoint)?;
+        let system = if left { System::left() } else { System::right() };
+        let system = if adjoint { system.adjoint() } else { system };
+        a.binary(|packed, b| batch_first(&ops::lu_solve(&batch_last(packed), &p, &batch_last(b), system)))
     }),
+    ("matrix_exp", |a| a.unary(|x| batch_first(&ops::matrix_exp(&batch_last(x))))),
     ("matrix_power", |a| {
         let n = a.int(1, "n", 1);
-        a.unary(|x| {
-            let x = batch_last(x);
-            let base = if n < 0 { inverse(&x) } else { x.clone() };
-            let one = x.like(0.0) + build::eye(x.dtype(), &x.extent(0)).batch_like(&x);
-            batch_first(&(0..n.abs()).fold(one, |y, _| y.matmul(&base)))
+        a.unary(|x| batch_first(&ops::matrix_power(&batch_last(x), n)))
+    }),
+    ("pinv", |a| {
+        let tolerance = Tolerance { rtol: a.named("rtol").number(), ..Tolerance::default() };
+        a.unary(|x| batch_first(&ops::pinv(&batch_last(x), tolerance)))
+    }),
+    ("pinv_hermitian pinv/hermitian", |a| {
+        a.unary(|x| batch_first(&ops::pinv(&hermitian(x), Tolerance::default())))
+    }),
+    ("pinv_singular pinv/singular", |a| {
+        a.binary(|x, y| {
+            let product = batch_last(x).matmul(&batch_last(y).matrix_transpose());
+            batch_first(&ops::pinv(&product, Tolerance::default()))
         })
     }),
+    ("qr", |a| {
+        let (q, r) = ops::qr(&batch_last(&a.var(0)?));
+        Ok(vec![batch_first(&q), batch_first(&r)])
+    }),
+    ("slogdet", |a| {
+        let (sign, log) = ops::slogdet(&batch_last(&a.var(0)?));
+        Ok(vec![sign, log])
+    }),
     ("solve_triangular", |a| {
-        let (upper, left) = (a.flag(2, "upper", false), a.flag(3, "left", true));
-        let unit = a.flag(4, "unitriangular", false);
+        let form = if a.flag(2, "upper", false) { Triangular::upper() } else { Triangular::lower() };
+        let form = if a.flag(4, "unitriangular", false) { form.unit_diagonal() } else { form };
+        let form = if a.flag(3, "left", true) { form } else { form.right() };
         a.binary(|x, b| {
-            sided(x, b, left, |x, b| match left {
-                true => triangular_solve(x, b, upper, unit),
-                false => triangular_solve(&x.matrix_transpose(), b, !upper, unit),
-            })
+            let rank = x.rank().max(b.rank());
+            let [x, b] = [x, b].map(|v| batch_last(&at_least(v, rank)));
+            batch_first(&ops::triangular_solve(&x, &b, form))
         })
     }),
     ("tensorinv", |a| {
@@ -66,7 +105,7 @@ pub(crate) const FAMILIES: Families = &[
         let shape = extents(&x);
         let n = shape[..kept].iter().product();
         let shape: Vec<usize> = shape[kept..].iter().chain(&shape[..kept]).copied().collect();
-        Ok(vec![row_major(&inverse(&row_major(&x, &[n, n])), &shape)])
+        Ok(vec![row_major(&ops::inv(&row_major(&x, &[n, n])), &shape)])
     }),
     ("lu", |a| {
         let (_, l, u) = ops::lu(&batch_last(&a.var(0)?));
@@ -125,25 +164,21 @@ pub(crate) const FAMILIES: Families = &[
     }),
 ];
 
-fn inverse(x: &Var) -> Var {
-    ops::solve(x, &build::eye(x.dtype(), &x.extent(0)))
+/// `A + A^H` with batch axes last.
+fn hermitian(x: &Var) -> Var {
+    let x = batch_last(x);
+    &x + x.adjoint()
 }
 
-/// By elimination, which leaves a triangular matrix as it is.
-fn triangular_solve(x: &Var, b: &Var, upper: bool, unit: bool) -> Var {
-    let (part, diagonal) = if upper { (x.triu(1), x.triu(0)) } else { (x.tril(-1), x.tril(0)) };
-    let t = if unit { part + build::eye(x.dtype(), &x.extent(0)).batch_like(x) } else { diagonal };
-    ops::solve(&t, b)
+/// L with batch axes last, from itself or from its adjoint.
+fn lower_factor(x: &Var, upper: bool) -> Var {
+    let x = batch_last(x);
+    if upper { x.adjoint() } else { x }
 }
 
-/// The solution of `A X = B`, or of `X A = B`: then `solve` gets the transpose of B and solves with that of A.
-fn sided(x: &Var, b: &Var, left: bool, solve: impl Fn(&Var, &Var) -> Var) -> Var {
-    let rank = x.rank().max(b.rank());
-    let [x, b] = [x, b].map(|v| batch_last(&at_least(v, rank)));
-    if left {
-        return batch_first(&solve(&x, &b));
-    }
-    batch_first(&solve(&x, &b.matrix_transpose()).matrix_transpose())
+/// Vectors with batch axes first as vectors with batch axes last.
+fn vector_last(s: &Var) -> Var {
+    moved(s, &[s.rank() - 1], &[0])
 }
 
 /// Vectors with batch axes last as vectors with batch axes first.

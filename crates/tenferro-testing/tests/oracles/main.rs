@@ -16,6 +16,7 @@ mod layout;
 mod linalg;
 mod matrices;
 mod pending;
+mod pivots;
 mod products;
 mod record;
 mod reductions;

@@ -1,20 +1,7 @@
 //! Why a family has no adapter.
-//!
-//! The Hermitian families of tensor-ad-oracles (`cholesky`, `eigh`, `pinv_hermitian` and their kin) hold the derivatives
-//! of functions of `A + A^H`, without a half: their adapters have to begin with that sum.
 
 /// Families by the operation that they need and that is not there.
 const ABSENT: &[(&str, &str)] = &[
-    ("cholesky", "cholesky cholesky_ex cholesky_inverse cholesky_solve"),
-    ("det", "det"),
-    ("eig", "eig__values_vectors_abs eigvals"),
-    ("eigh", "eigh__values_vectors_abs eigvalsh"),
-    ("householder_product", "householder_product"),
-    ("lstsq", "lstsq_grad_oriented lstsq lstsq/grad_oriented"),
-    ("matrix_exp", "matrix_exp"),
-    ("pinv", "pinv pinv_hermitian pinv_singular pinv/singular pinv/hermitian"),
-    ("qr", "qr"),
-    ("slogdet", "slogdet"),
     ("rounding", "ceil frac round round_decimals_0 round_decimals_3 round_decimals_neg_3 __rmod__ frexp"),
     ("sort", "median sort topk"),
     ("erf", "erfc special_erfcx special_log_ndtr special_ndtr special_ndtri"),

@@ -63,21 +63,12 @@ pub(crate) const FAMILIES: Families = &[
     ("vecdot", vecdot),
 ];
 
-/// The einsum of a text. One without output means every label that occurs once, sorted, and is written out where the
-/// notation asks for it.
+/// The einsum of a text.
 pub(crate) fn einsum(text: &str, x: &[Var]) -> Outputs {
-    let spelled = || {
-        let mut once: Vec<char> = text.chars().filter(|c| c.is_alphabetic()).collect();
-        once.retain(|&c| text.matches(c).count() == 1);
-        once.sort_unstable();
-        Einsum::parse(&text.chars().chain("->".chars()).chain(once).collect::<String>())
-    };
-    let parsed = Einsum::parse(text);
-    match if text.contains("->") { parsed } else { parsed.or_else(|_| spelled()) } {
-        Ok(op) => Ok(vec![tenferro_einsum::einsum(&op, &x.iter().collect::<Vec<_>>())]),
-        Err(_) if text.contains("...") => Err("the notation has no ellipsis".into()),
-        Err(e) => Ok(vec![Var::Failed(e)]),
-    }
+    Ok(vec![match Einsum::parse(text) {
+        Ok(op) => tenferro_einsum::einsum(&op, &x.iter().collect::<Vec<_>>()),
+        Err(e) => Var::Failed(e),
+    }])
 }
 
 /// PyTorch's matrix product: of vectors, matrices, and batches of matrices whose batch axes come first.

@@ -3,9 +3,13 @@
 use crate::{
     args::{Arg, Args, Families, Outputs, axis, extents},
     elementwise::logaddexp,
+    layout::moved,
 };
 use tenferro_core_ops::{Var, build};
-use tenferro_linalg::ops::{stop_gradient, svdvals};
+use tenferro_linalg::{
+    MatrixNorm, VectorNorm,
+    ops::{self, stop_gradient, vector_norm},
+};
 use tenferro_tensor::DType;
 
 pub(crate) const FAMILIES: Families = &[
@@ -125,7 +129,7 @@ pub(crate) const FAMILIES: Families = &[
     ("softmax softmax/with_dtype", |a| softmax(a, |x, dim| (x - logsumexp(x, &[dim], true)).exp())),
     ("std std_unbiased", |a| variance(a, |v| v.sqrt())),
     ("sum", |a| reduced(a, Var::reduce_sum, Var::reduce_sum_keepdims)),
-    ("trace", |a| a.unary(|x| x.extract_diag(0, 1).reduce_sum(None))),
+    ("trace", |a| a.unary(ops::trace)),
     ("trapezoid", trapezoid),
     ("var var_unbiased", |a| variance(a, |v| v)),
     ("vector_norm", |a| {
@@ -183,63 +187,26 @@ fn scan(a: &Args, f: impl Fn(&Var, &Var) -> Var) -> Outputs {
 
 /// The p-norm of the elements along axes.
 fn norm(x: &Var, p: f64, axes: Option<&[usize]>, keep: bool) -> Var {
-    let size = x.abs();
-    if p == f64::INFINITY {
-        return if keep { size.reduce_max_keepdims(axes) } else { size.reduce_max(axes) };
-    }
-    if p == f64::NEG_INFINITY {
-        return if keep { size.reduce_min_keepdims(axes) } else { size.reduce_min(axes) };
-    }
-    if p == 0.0 {
-        let nonzero = size.not_equal(&size.like(0.0));
-        return sum(&nonzero.cast(size.dtype()), axes, keep);
-    }
-    if p == 1.0 {
-        return sum(&size, axes, keep);
-    }
-    let power = |v: &Var, e: f64| v.pow(&Var::scalar(v.dtype(), e.into()));
-    let total = match p {
-        2.0 => sum(&(x * x.conj()).real(), axes, keep),
-        _ => sum(&power(&size, p), axes, keep),
-    };
-    // At 0, where there is no derivative, PyTorch's is 0.
-    let zero = total.equal(&total.like(0.0));
-    let safe = zero.select(&total.like(1.0), &total);
-    let root = if p == 2.0 { safe.sqrt() } else { power(&safe, 1.0 / p) };
-    zero.select(&total, &root)
+    vector_norm(x, VectorNorm { p, axes: axes.map(<[usize]>::to_vec), keepdims: keep })
 }
 
+/// The norm of the matrices of two axes, of rows and of columns.
 fn matrix_norm(x: &Var, order: &Arg, axes: &[usize], keep: bool) -> Outputs {
-    let (row, column) = (axes[0], axes[1]);
-    let kept = |v: Var| {
-        let mut at = axes.to_vec();
-        at.sort_unstable();
-        if keep { v.expand_dims(&at) } else { v }
-    };
-    // The axis that is left is one below if the other was before it.
-    let below = |axis: usize, gone: usize| if gone < axis { axis - 1 } else { axis };
-    let sums = |gone: usize, left: usize, largest: bool| {
-        let s = x.abs().reduce_sum(Some(&[gone]));
-        let left = [below(left, gone)];
-        kept(if largest { s.reduce_max(Some(&left)) } else { s.reduce_min(Some(&left)) })
-    };
-    let singular = || {
-        let others = (0..x.rank()).filter(|i| !axes.contains(i));
-        let perm: Vec<usize> = [row, column].into_iter().chain(others).collect();
-        svdvals(&x.transpose(&perm))
-    };
-    let number = order.number();
-    Ok(vec![match (order, number) {
-        (Arg::Text(name), _) if name == "fro" => kept(norm(x, 2.0, Some(axes), false)),
-        (Arg::Text(name), _) if name == "nuc" => kept(singular().reduce_sum(Some(&[0]))),
-        (_, Some(1.0)) => sums(row, column, true),
-        (_, Some(-1.0)) => sums(row, column, false),
-        (_, Some(f64::INFINITY)) => sums(column, row, true),
-        (_, Some(f64::NEG_INFINITY)) => sums(column, row, false),
-        (_, Some(2.0)) => kept(singular().reduce_max(Some(&[0]))),
-        (_, Some(-2.0)) => kept(singular().reduce_min(Some(&[0]))),
+    let norm = match (order, order.number()) {
+        (Arg::Text(name), _) if name == "fro" => MatrixNorm::Frobenius,
+        (Arg::Text(name), _) if name == "nuc" => MatrixNorm::Nuclear,
+        (_, Some(1.0)) => MatrixNorm::One,
+        (_, Some(-1.0)) => MatrixNorm::MinusOne,
+        (_, Some(2.0)) => MatrixNorm::Two,
+        (_, Some(-2.0)) => MatrixNorm::MinusTwo,
+        (_, Some(f64::INFINITY)) => MatrixNorm::Infinity,
+        (_, Some(f64::NEG_INFINITY)) => MatrixNorm::MinusInfinity,
         _ => return Err(format!("norm of order {order:?}")),
-    }])
+    };
+    let y = ops::matrix_norm(&moved(x, axes, &[0, 1]), norm);
+    let mut at = axes.to_vec();
+    at.sort_unstable();
+    Ok(vec![if keep { y.expand_dims(&at) } else { y }])
 }
 
 fn logsumexp(x: &Var, axes: &[usize], keep: bool) -> Var {

@@ -13,6 +13,9 @@ Written by `cargo xtask oracle-table`, which replays reference values that the p
 CONTRIBUTING.md. A record is replayed when its value, JVP, VJP and, where it has one, HVP were compared with the
 reference, eager and traced. The records of tensor-ad-oracles have no values: there the value is only the same in all
 ways. A family that is no operation is replayed through a composition of operations.
+
+The records of `lu_solve` lack the permutation of the factors: it is taken from the cotangent of the right-hand side, as
+the one of all permutations that agrees with it, and everything else is then compared as always.
 ";
 
 /// A family: how many of its records went which way.
