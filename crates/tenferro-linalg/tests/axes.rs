@@ -1,5 +1,5 @@
-//! Thirty axes: what an operation does to three of them is what it does to a tensor of three axes, at once and in
-//! a program; the other axes, of extent 1, are in the way only.
+//! Thirty axes: what an operation does to three of them is what it does to a tensor of three axes, at once
+//! and in a program; the other axes, of extent 1, are in the way only.
 
 mod common;
 

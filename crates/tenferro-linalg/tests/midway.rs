@@ -15,8 +15,8 @@ use tenferro_linalg::prelude::*;
 use tenferro_runtime::{DType, Dim, EagerRuntime, Error, GraphCompiler, Program, Tensor, TracedTensor};
 use tenferro_tensor::pool;
 
-/// The pool is the process's, so the tests of this file take turns. What `f` made is gone after it, but for what
-/// is made once.
+/// The pool is the process's, so the tests of this file take turns. What `f` made is gone after it, but for
+/// what is made once.
 fn alone(f: impl Fn()) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);

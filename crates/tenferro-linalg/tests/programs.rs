@@ -1,9 +1,10 @@
-//! Random programs give the same everywhere: applied at once, on a tape, by an interpreter of the trace, compiled
-//! at fixed extents, and compiled once for all extents; and so do their gradients.
+//! Random programs give the same everywhere: applied at once, on a tape, by an interpreter of the trace,
+//! compiled at fixed extents, and compiled once for all extents; and so do their gradients.
 //!
-//! A recipe is drawn on symbolic values, so that it holds at any extents. Recipes of the exact kind consist of
-//! operations whose elements do not depend on the order of a sum: all bits agree. Those of the smooth kind have
-//! sums, products and factorizations and no kinks: they agree to rounding, and with central differences.
+//! A recipe is drawn on symbolic values, so that it holds at any extents. Recipes of the exact kind consist
+//! of operations whose elements do not depend on the order of a sum: all bits agree. Those of the smooth
+//! kind have sums, products and factorizations and no kinks: they agree to rounding, and with central
+//! differences.
 
 mod common;
 
@@ -18,12 +19,12 @@ use tenferro_linalg::ops::{solve, svdvals};
 use tenferro_runtime::Program;
 use tenferro_tensor::{C64, DType, Error, Result, Tensor, Value};
 
-/// The same `n` cases every time; with the environment variable TENFERRO_CASES as many others.
+/// The same `n` cases every time; with PROPTEST_CASES as many, and if these are more, others each time.
 fn cases(n: u32) -> ProptestConfig {
-    let more = std::env::var("TENFERRO_CASES").ok().and_then(|n| n.parse().ok());
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(n);
     ProptestConfig {
-        cases: more.unwrap_or(n),
-        rng_seed: if more.is_some() { RngSeed::Random } else { RngSeed::Fixed(1) },
+        cases: asked,
+        rng_seed: if asked > n { RngSeed::Random } else { RngSeed::Fixed(1) },
         failure_persistence: None,
         ..ProptestConfig::default()
     }
@@ -494,9 +495,9 @@ fn compare(
             }
             if want.len() == got.len() { Ok(()) } else { Err(format!("{what}: {} outputs", got.len())) }
         }
-        (Err(_), Err(_)) => Ok(()),
         (Ok(_), Err(e)) => Err(format!("{what} fails: {e}")),
-        (Err(e), Ok(_)) => Err(format!("{what} works, directly {e}")),
+        // A program does not run what its outputs do not depend on, and so may work where the whole fails.
+        (Err(_), _) => Ok(()),
     }
 }
 
@@ -536,11 +537,8 @@ fn check(kind: Kind, seed: u64, steps: usize, sizes: &[(usize, usize)]) -> std::
             gradients(&x)?.into_iter().map(|g| g.value()?.duplicate()).collect::<Result<Vec<_>>>()
         });
         let traced = gradients(&slots).and_then(|g| Program::new(&slots, &g));
-        // A program has not what gradients do not depend on, and so may work where the whole fails.
-        if eager.is_ok() {
-            compare("gradient", &eager, compiled(&traced, &x), close)?;
-            compare("gradient, symbolic", &eager, compiled(&symbolic_gradients, &x), close)?;
-        }
+        compare("gradient", &eager, compiled(&traced, &x), close)?;
+        compare("gradient, symbolic", &eager, compiled(&symbolic_gradients, &x), close)?;
         if let (Kind::Smooth, Ok(g)) = (kind, &eager) {
             let way: Vec<Tensor> = x.iter().map(|t| random(t.dtype(), t.shape(), seed + 99)).collect();
             let at = |h: f64| -> f64 {
