@@ -10,7 +10,6 @@ mod common;
 
 use common::{distance, inner, largest, moved, numbers, on_cpu, random, tensor};
 use proptest::{prelude::*, test_runner::RngSeed};
-use std::sync::Arc;
 use tenferro_core_ops::{
     Aval, Dim, Env, Now, Var, build, constant, input, leaf, or_zero, unit_cotangent, vjp_present, vjp_traced,
 };
@@ -52,7 +51,9 @@ impl Draw {
 }
 
 /// Computes a value from those before.
-type Rule = Arc<dyn Fn(&[Var]) -> Var>;
+type Rule = Box<dyn Fn(&[Var]) -> Var>;
+/// Computes a value from two.
+type Pair = Box<dyn Fn(&Var, &Var) -> Var>;
 
 struct Step {
     what: String,
@@ -185,10 +186,10 @@ impl Recipe {
             s.iter().rev().zip(t.iter().rev()).all(|(a, b)| a == b || *a == one || *b == one)
         };
         let one = |what: String, f: Box<dyn Fn(&Var) -> Var>| -> (String, Vec<usize>, Rule) {
-            (format!("{what} %{i}"), vec![i], Arc::new(move |v: &[Var]| f(&v[i])))
+            (format!("{what} %{i}"), vec![i], Box::new(move |v: &[Var]| f(&v[i])))
         };
-        let two = |what: &str, j: usize, f: Box<dyn Fn(&Var, &Var) -> Var>| -> (String, Vec<usize>, Rule) {
-            (format!("{what} %{i} %{j}"), vec![i, j], Arc::new(move |v: &[Var]| f(&v[i], &v[j])))
+        let two = |what: &str, j: usize, f: Pair| -> (String, Vec<usize>, Rule) {
+            (format!("{what} %{i} %{j}"), vec![i, j], Box::new(move |v: &[Var]| f(&v[i], &v[j])))
         };
         let axis = d.below(rank);
         let axes: Vec<usize> = (0..rank).filter(|_| d.below(2) == 0).collect();
@@ -241,13 +242,13 @@ impl Recipe {
             }
             5 if kind == Kind::Exact => match d.below(3) {
                 0 => {
-                    let to = d.pick(&DType::ALL);
+                    let to = d.pick(DType::ALL);
                     one(format!("cast {to}"), Box::new(move |x| x.cast(to)))
                 }
                 1 => {
                     let j = fit(d, &|v| v.dtype() == DType::Bool && v.shape() == x.shape());
                     let k = fit(d, &|v| v.shape() == x.shape() && v.dtype() == x.dtype());
-                    let rule: Rule = Arc::new(move |v| v[j].select(&v[i], &v[k]));
+                    let rule: Rule = Box::new(move |v| v[j].select(&v[i], &v[k]));
                     (format!("select %{j} %{i} %{k}"), vec![i, j, k], rule)
                 }
                 _ => one("clamp".into(), Box::new(|x| x.clamp(&x.like(-0.5), &x.like(0.75)))),
@@ -321,7 +322,7 @@ impl Recipe {
                 }
                 _ => one("svdvals".into(), Box::new(|x| svdvals(&shifted(x)).reduce_sum(Some(&[0])) * 0.1)),
             },
-            _ => match d.below(17) {
+            _ => match d.below(19) {
                 0 | 1 => {
                     let perm = d.permutation(rank);
                     one(format!("transpose {perm:?}"), Box::new(move |x| x.transpose(&perm)))
@@ -388,6 +389,17 @@ impl Recipe {
                     let at: Vec<i64> = (0..1 + d.below(3)).map(|_| d.below(2) as i64).collect();
                     one(format!("index_select {at:?} {a}"), Box::new(move |x| x.index_select(&index(&at), a)))
                 }
+                17 if rank >= 1 => one(
+                    named("gather"),
+                    Box::new(move |x| {
+                        let zeros = Aval { dtype: DType::I64, shape: x.shape() };
+                        x.gather(&Var::full(&zeros, C64::new(0.0, 0.0)), a)
+                    }),
+                ),
+                18 if rank >= 1 => one(
+                    "dynamic_slice".into(),
+                    Box::new(move |x| x.dynamic_slice(&index(&vec![1; rank]), &vec![Dim::Lit(1); rank])),
+                ),
                 _ => one("triu".into(), Box::new(|x| x.triu(0))),
             },
         }
