@@ -13,6 +13,7 @@ Usage: cargo xtask CHORE
 Chores:
   check           formatting and lints, warnings denied
   test            every test and documentation example
+  memcheck        the tests of the unsafe memory code under valgrind
   docs            the API documentation, warnings denied, and every tutorial program
   blas            the conformance suite and the BLAS program on the system's OpenBLAS
   op-table        docs/operations.md, from the list of operations
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     let done = match (chore.to_str(), rest.is_empty()) {
         (Some("check"), true) => check(),
         (Some("test"), true) => test(),
+        (Some("memcheck"), true) => memcheck(),
         (Some("docs"), true) => docs(),
         (Some("blas"), true) => blas(),
         (Some("op-table"), true) => op_table(),
@@ -66,6 +68,17 @@ fn test() -> Done {
     cargo("test --release --workspace").finish()?;
     // All unsafe memory code lives here: once more with the checks that the release profile leaves out.
     cargo("test --package tenferro-tensor --lib --tests").finish()
+}
+
+/// Reads and writes outside of allocations, reads of what was never written, and leaks. Few cases of each property:
+/// valgrind is slow.
+fn memcheck() -> Done {
+    let runner = "target.'cfg(unix)'.runner=['valgrind', '--quiet', '--error-exitcode=1', '--leak-check=full', \
+                  '--show-leak-kinds=definite,indirect', '--errors-for-leak-kinds=definite,indirect']";
+    cargo("test --package tenferro-tensor --lib --tests")
+        .args(["--config", runner])
+        .env("PROPTEST_CASES", "16")
+        .finish()
 }
 
 fn docs() -> Done {

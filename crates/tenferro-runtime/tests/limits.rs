@@ -181,3 +181,46 @@ fn an_error_names_the_method_that_was_called() {
         assert_eq!(result.unwrap_err().op(), name);
     }
 }
+
+#[test]
+fn a_tensor_may_be_every_operand() {
+    let mut cpu = cpu();
+    let x = f64s(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+    let p = TracedTensor::input(DType::F64, &[Dim::symbol("n"), Dim::symbol("n")]);
+    let q = TracedTensor::input(DType::F64, &[Dim::symbol("n"), Dim::symbol("n")]);
+    let y = (&p.matmul(&q).unwrap() + &p).unwrap().select_or(&p, &p.less(&q).unwrap()).unwrap();
+    let y = TracedTensor::concatenate(&[&y, &p, &q], 1).unwrap();
+    let program = GraphCompiler::new().compile_with(&[&p, &q], &[&y, &p, &p]).unwrap();
+    for _ in 0..3 {
+        let out = program.run(&mut cpu, &[&x, &x]).unwrap();
+        let want = [1.0, 2.0, 3.0, 4.0].repeat(3);
+        assert_eq!(out[0].as_slice::<f64>().unwrap(), want);
+        // Each output is a buffer of its own, also of the same input.
+        let own: Vec<usize> = [&x, &out[1], &out[2]].map(|t| t.host_ptr::<f64>().unwrap().addr()).to_vec();
+        assert!(own[0] != own[1] && own[1] != own[2] && own[0] != own[2]);
+    }
+    assert_eq!(x.as_slice::<f64>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
+    let y = x.clamp(&x, &x, &mut cpu).unwrap();
+    assert_eq!(y.as_slice::<f64>().unwrap(), x.as_slice::<f64>().unwrap());
+    let flags = Tensor::from_vec_col_major([2], vec![true, false]).unwrap();
+    let y = TensorExt::select(&flags, &flags, &flags, &mut cpu).unwrap();
+    assert_eq!(y.as_slice::<bool>().unwrap(), [true, false]);
+    let at = Tensor::from_vec_col_major([3], vec![2_i64, 0, 1]).unwrap();
+    assert_eq!(at.gather(&at, 0, &mut cpu).unwrap().as_slice::<i64>().unwrap(), [1, 2, 0]);
+}
+
+#[test]
+fn an_operand_is_never_a_destination() {
+    // The borrow checker keeps views of one handle apart; of a shared tensor there is no view to write.
+    let mut x = f64s(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+    let other = x.share();
+    assert!(matches!(x.as_view_mut(), Err(Error::State(_))));
+    drop(other);
+    assert!(x.as_view_mut().is_ok());
+    // A destination beside its operand, in the same buffer, and one that an operand was copied from.
+    let (left, right) = x.as_view_mut().unwrap().split_at(1, 1).unwrap();
+    let copy = left.as_view().to_tensor().unwrap();
+    execute(&ops::Neg, &[left.as_view().into()], Out::Into(vec![right]), &mut cpu()).unwrap();
+    assert_eq!(copy.as_slice::<f64>().unwrap(), [1.0, 2.0]);
+    assert_eq!(x.as_slice::<f64>().unwrap(), [1.0, 2.0, -1.0, -2.0]);
+}

@@ -289,7 +289,7 @@ impl Layout {
     /// # Errors
     /// [`Error::Shape`] when the numbers of elements differ, [`Error::Overflow`].
     pub fn reshape(&self, op: &'static str, shape: &[usize]) -> Result<Option<Self>> {
-        let (len, wanted) = (self.len(), checked_len(op, shape)?);
+        let (len, wanted) = (checked_len(op, &self.shape)?, checked_len(op, shape)?);
         if len != wanted {
             let got = format_args!("{:?} of {len}", self.shape);
             return Err(Error::shape(op, "number of elements", got, format_args!("{shape:?} of {wanted}")));

@@ -213,6 +213,7 @@ fn a_shape_whose_product_wraps_to_one_fits_nowhere() {
     let turned = wrapped.transpose("t", &[1, 0]).unwrap().reverse("t", &[0, 1]).unwrap();
     assert!(TensorView::new(&one, turned.clone()).is_err());
     assert!(TensorView::new(&one, turned.index_axis("t", 0, 1).unwrap()).is_err());
+    assert!(matches!(turned.reshape("t", &[1]), Err(Error::Overflow(_))));
     let signed = Layout::contiguous(&[1 << 63, 2, 5]);
     assert!(TensorView::new(&one, signed).is_err());
 }
