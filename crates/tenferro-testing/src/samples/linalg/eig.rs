@@ -5,15 +5,16 @@ use crate::{
     array::Elem,
     info::{op, surface},
 };
-use tenferro_core_ops::Var;
-use tenferro_linalg::{LinalgOps, LinalgRecorded, TypedLinalgOps, ops};
+use smallvec::SmallVec;
+use tenferro_core_ops::{Var, apply_n};
+use tenferro_linalg::{Eig, LinalgOps, LinalgRecorded, TypedLinalgOps, ops};
 
 /// Why single precision is not compared with double precision.
 const ORDER: &str = "eigenvalues are in no order, and two precisions may find them in different ones; the derivative \
                      is checked on eig_exponential";
 
 pub(super) fn list() -> Vec<OpInfo> {
-    vec![factors(), values(), rebuilt()]
+    vec![factors(), rows(), values(), rebuilt()]
 }
 
 /// Random matrices with separate eigenvalues; of real ones, two are a pair of conjugates.
@@ -112,6 +113,46 @@ fn factors() -> OpInfo {
     .error((), vec![any(F64, &[3, 2], 1)], &["[3, 2]", "square"])
     .error((), vec![f64s(&[2, 2], &[1.0, f64::NAN, 0.0, 1.0])], &["[1, 0]", "not finite"])
     .error((), vec![f64s(&[1, 1, 2], &[1.0, f64::INFINITY])], &["[0, 0] of matrix [1]", "finite"])
+    .done()
+}
+
+/// The operation behind, which also says where the largest component of each vector is: the vectors divided by
+/// it have that component 1.
+fn rows() -> OpInfo {
+    op(
+        "eig_rows",
+        |_: &(), x: &[Var]| -> SmallVec<[Var; 1]> { apply_n(&Eig, &[&x[0]], 3) },
+        |_, x| {
+            let dtype = x[0].dtype.complex();
+            let ones = Array::from_fn(dtype, &x[0].shape[1..], |_| Elem::real(1.0));
+            vec![ones.clone(), ones]
+        },
+    )
+    .observe(|_, _, y| {
+        let (v, rows) = (&y[1], &y[2]);
+        let n = v.shape[0];
+        let component = |i: usize, j: &[usize]| v.at(&[&[i], j].concat()).c();
+        let largest = |j: &[usize]| (0..n).map(|i| component(i, j).norm()).fold(0.0, f64::max);
+        let of = |f: &dyn Fn(&[usize]) -> Elem| Array::from_fn(v.dtype, &v.shape[1..], f);
+        let named = |j: &[usize]| component(rows.at(j).re() as usize, j);
+        vec![
+            of(&|j| Elem::real(named(j).re / largest(j))),
+            of(&|j| Elem::real(1.0 + named(j).im.abs() / largest(j))),
+        ]
+    })
+    .tolerance(bound(5, 1.0))
+    .each(FLOATS, |o, d| {
+        o.sample((), vec![separate(d, &[3, 3], 1)])
+            .sample((), vec![separate(d, &[2, 2, 2], 2)])
+            .sample((), vec![any(d, &[0, 0], 3)])
+    })
+    .symbolic((), &[&["n", "n"]])
+    .skip("rank_0", "a matrix is needed")
+    .skip("precision", ORDER)
+    .skip("jvp", "rows have no derivative; that of the others is checked on eig_exponential")
+    .skip("second_order", "rows have no derivative; that of the others is checked on eig_exponential")
+    .skip("surfaces", IN_RULES)
+    .error_of("eig", (), vec![any(F64, &[2, 3], 1)], &["[2, 3]", "square"])
     .done()
 }
 
