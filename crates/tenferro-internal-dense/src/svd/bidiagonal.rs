@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::lines::{
     GROUP, LANES, Line, clear, get, height, line, multiply, norm2, put, reflect, scale, subtract,
 };
-use super::sweeps::{Turned, diagonalise};
+use super::sweeps::{Turned, diagonalise, scale as iterated};
 use super::{Job, balance, negligible};
 use crate::simd::{Loops, dispatch};
 use crate::workspace::with_zeros;
@@ -81,6 +81,9 @@ impl<T: Field> Loops for Work<'_, T> {
         accumulate::<T, FMA>(a, square, &tau_u, u, 0);
         put(v, 0, T::ONE);
         accumulate::<T, FMA>(y, square, &tau_v, v, 1);
+        // Fourth powers of the elements are next.
+        let excess = T::Real::HEADROOM - iterated::<T::Real>();
+        d.iter_mut().chain(&mut e).for_each(|x| *x = *x * T::Real::power(-excess));
         if !diagonalise::<T::Real, FMA>(&mut d, &mut e, Turned { u, v, height: square }) {
             return;
         }
@@ -102,7 +105,7 @@ impl<T: Field> Loops for Work<'_, T> {
             };
             for (j, &from) in order.iter().enumerate() {
                 let from = from as usize;
-                job.s.add(j).write(d[from].abs() * inverse);
+                job.s.add(j).write(d[from].abs() * T::Real::power(excess) * inverse);
                 let column = &v[from * square..][..square];
                 let negative = d[from] < T::Real::ZERO;
                 for i in 0..k {

@@ -5,6 +5,11 @@ use super::lines::{Line, multiply_add, rotate};
 use super::negligible;
 use crate::Real;
 
+/// The exponent of numbers whose fourth powers are safely within the range.
+pub(super) const fn scale<R: Real>() -> i32 {
+    R::HEADROOM * 2 / 5
+}
+
 /// Columns that are turned along with the bidiagonal matrix B: B stays U^H A V.
 pub(super) struct Turned<'a, R> {
     pub(super) u: &'a mut [Line<R>],
@@ -13,7 +18,7 @@ pub(super) struct Turned<'a, R> {
 }
 
 /// Diagonalises the upper bidiagonal matrix with the diagonal `d`, whose signs remain, and `e` beside it; false if
-/// too many sweeps were needed.
+/// too many sweeps were needed. Its largest element is near 2^`scale`.
 #[inline(always)]
 pub(super) fn diagonalise<R: Real, const FMA: bool>(d: &mut [R], e: &mut [R], turned: Turned<R>) -> bool {
     let Turned { u, v, height } = turned;
@@ -139,26 +144,42 @@ impl<R: Real> Sweep<'_, R> {
         let (mut d, mut e) = (first, g);
         for i in 0..count {
             let next = self.d[self.at(i + 1)];
-            let (c, s, r) = rotation::<R, FMA>(f, g);
+            let beyond = if i + 1 < count { self.e[self.beside(i + 1)] } else { R::ZERO };
+            // The rotation of columns makes (f, g) into (r, 0); the one of rows annihilates what it brings below the
+            // diagonal. Lengths are divided out last, so that the two roots do not wait for each other.
+            let (down, right) = (fma(f, d, g * e), fma(f, e, -(g * d)));
+            let (below, corner) = (g * next, f * next);
+            let (of_columns, of_rows) = (fma(f, f, g * g), fma(down, down, below * below));
+            let (turn_v, turn_u, r);
+            if negligible(of_columns) || negligible(of_rows) {
+                let (c, s, length) = rotation::<R, FMA>(f, g);
+                (turn_v, r) = ((c, s), length);
+                (f, g) = (fma(c, d, s * e), s * next);
+                (e, d) = (fma(c, e, -(s * d)), c * next);
+                let (c, s, length) = rotation::<R, FMA>(f, g);
+                turn_u = (c, s);
+                let at = self.at(i);
+                self.d[at] = length;
+                (f, d) = (fma(c, e, s * d), fma(c, d, -(s * e)));
+                (g, e) = (s * beyond, c * beyond);
+            } else {
+                let length = of_rows.sqrt();
+                r = of_columns.sqrt();
+                let (a, b) = (r * (R::ONE / of_columns), length * (R::ONE / of_rows));
+                let (c, s) = (down * b, below * b);
+                (turn_v, turn_u) = ((f * a, g * a), (c, s));
+                let at = self.at(i);
+                self.d[at] = a * length;
+                let scale = a * b;
+                (g, e) = (s * beyond, c * beyond);
+                f = fma(down, right, below * corner) * scale;
+                d = fma(down, corner, -(below * right)) * scale;
+            }
             if i > 0 {
                 let at = self.beside(i - 1);
                 self.e[at] = r;
             }
-            f = fma(c, d, s * e);
-            e = fma(c, e, -(s * d));
-            g = s * next;
-            d = c * next;
-            let (c_u, s_u, r) = rotation::<R, FMA>(f, g);
-            let at = self.at(i);
-            self.d[at] = r;
-            f = fma(c_u, e, s_u * d);
-            d = fma(c_u, d, -(s_u * e));
-            if i + 1 < count {
-                let beside = self.e[self.beside(i + 1)];
-                g = s_u * beside;
-                e = c_u * beside;
-            }
-            self.turn::<FMA>(i, (c, s), (c_u, s_u));
+            self.turn::<FMA>(i, turn_v, turn_u);
         }
         let (at, beside) = (self.at(count), self.beside(count - 1));
         self.d[at] = d;
