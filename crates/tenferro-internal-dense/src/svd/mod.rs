@@ -30,8 +30,8 @@ pub enum Vectors {
     Full,
 }
 
-/// Largest min(m, n) for which Jacobi does the work, for real and for complex elements.
-const JACOBI: [usize; 2] = [8, 6];
+/// Largest min(m, n) for which Jacobi is about as fast as bidiagonal form.
+const JACOBI: usize = 8;
 
 /// Largest min(m, n) for which own loops beat faer.
 const OWN: usize = 64;
@@ -66,7 +66,7 @@ pub(crate) unsafe fn svd<T: Provider>(
             return Ok(());
         }
         let job = Job { m, n, a, largest, u, s, vh, full: vectors == Vectors::Full };
-        let small = m.min(n) <= JACOBI[usize::from(T::COMPLEX)] && m * n <= JACOBI_ELEMENTS;
+        let small = m.min(n) <= JACOBI && m * n <= JACOBI_ELEMENTS;
         let done = !small
             && (m.min(n) <= OWN && m * n <= OWN_ELEMENTS && job.by_bidiagonal()
                 || job.by_faer(true, par)
