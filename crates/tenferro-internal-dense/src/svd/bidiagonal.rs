@@ -1,5 +1,7 @@
-//! Reduction to bidiagonal form by reflections (G. Golub and W. Kahan, J. SIAM Numer. Anal. B 2 (1965)), after
-//! a QR factorization if the matrix is not square.
+//! Reduction to bidiagonal form by reflections (G. Golub and W. Kahan, J. SIAM Numer. Anal. B 2 (1965)),
+//! after a QR factorization if the matrix is not square.
+
+use std::cmp::Ordering;
 
 use smallvec::SmallVec;
 
@@ -7,13 +9,13 @@ use super::lines::{
     GROUP, LANES, Line, clear, get, height, line, multiply, norm2, put, reflect, scale, subtract,
 };
 use super::sweeps::{Turned, diagonalise, scale as iterated};
-use super::{Job, balance, negligible};
+use super::{Job, OWN, balance, negligible};
 use crate::simd::{Loops, dispatch};
 use crate::workspace::with_zeros;
 use crate::{Field, Real};
 
 /// Numbers of one matrix: diagonal, factors of reflections.
-type Diagonal<R> = SmallVec<[R; 64]>;
+type Diagonal<R> = SmallVec<[R; OWN]>;
 
 impl<T: Field> Job<T> {
     /// By bidiagonal form; false if an iteration was given up.
@@ -87,24 +89,27 @@ impl<T: Field> Loops for Work<'_, T> {
         if !diagonalise::<T::Real, FMA>(&mut d, &mut e, Turned { u, v, height: square }) {
             return;
         }
-        let mut order = SmallVec::<[u32; 64]>::new();
-        order.extend(0..k as u32);
-        order.sort_by(|&i, &j| {
-            d[j as usize].abs().partial_cmp(&d[i as usize].abs()).unwrap_or(std::cmp::Ordering::Equal)
-        });
+        let mut order = SmallVec::<[usize; OWN]>::new();
+        order.extend(0..k);
+        // Without allocation; unstable, but the same for the same input.
+        order.sort_unstable_by(|&i, &j| d[j].abs().partial_cmp(&d[i].abs()).unwrap_or(Ordering::Equal));
         let (left, right) = if wide { (job.vh, job.u) } else { (job.u, job.vh) };
         // U of the tall matrix is Q [U; 0], with unit columns appended if it is to be square.
         let count = if job.full { rows } else { k };
-        // SAFETY: the outputs have the promised sizes. U of a wide matrix is V of the tall one and vice versa.
+        // SAFETY: the outputs have the promised sizes. U of a wide matrix is V of the tall one and vice
+        // versa.
         unsafe {
             let write_left = |j: usize, column: &[Line<T::Real>]| {
                 for i in 0..rows {
                     let x: T = get(column, i);
-                    if wide { left.add(j + i * count).write(x.conj()) } else { left.add(i + j * rows).write(x) }
+                    if wide {
+                        left.add(j + i * count).write(x.conj())
+                    } else {
+                        left.add(i + j * rows).write(x)
+                    }
                 }
             };
             for (j, &from) in order.iter().enumerate() {
-                let from = from as usize;
                 job.s.add(j).write(d[from].abs() * T::Real::power(excess) * inverse);
                 let column = &v[from * square..][..square];
                 let negative = d[from] < T::Real::ZERO;
@@ -123,7 +128,7 @@ impl<T: Field> Loops for Work<'_, T> {
                     let size = GROUP.min(count - start);
                     for (j, column) in columns.chunks_exact_mut(tall).enumerate().take(size) {
                         match order.get(start + j) {
-                            Some(&from) => column[..square].copy_from_slice(&u[from as usize * square..][..square]),
+                            Some(&from) => column[..square].copy_from_slice(&u[from * square..][..square]),
                             None => put(column, start + j, T::ONE),
                         }
                     }
@@ -210,8 +215,8 @@ fn reduce<T: Field, const FMA: bool>(
     }
 }
 
-/// H = I - tau v v^H with H^H x = (beta, 0) and real beta, for the part of a column x from row `row` < [`LANES`]
-/// on, which becomes v: 1 in that row and zero before. Gives beta and tau (LAPACK xLARFG).
+/// H = I - tau v v^H with H^H x = (beta, 0) and real beta, for the part of a column x from row `row` <
+/// [`LANES`] on, which becomes v: 1 in that row and zero before. Gives beta and tau (LAPACK xLARFG).
 #[inline(always)]
 fn reflector<T: Field, const FMA: bool>(x: &mut [Line<T::Real>], row: usize) -> (T::Real, T) {
     let alpha: T = get(x, row);
@@ -222,6 +227,8 @@ fn reflector<T: Field, const FMA: bool>(x: &mut [Line<T::Real>], row: usize) -> 
         x.fill(Line::NONE);
         if alpha == T::real(real) {
             (real, T::ZERO)
+        } else if negligible(alpha.abs2()) {
+            (T::Real::ZERO, T::ZERO)
         } else {
             let beta = -alpha.abs().copysign(real);
             (beta, T::ONE - alpha.scale(T::Real::ONE / beta))
@@ -235,8 +242,8 @@ fn reflector<T: Field, const FMA: bool>(x: &mut [Line<T::Real>], row: usize) -> 
     (beta, tau)
 }
 
-/// The product of the reflections whose vectors are in the columns of `v`, from row c + `offset` on; `q` is zero in
-/// the columns from `offset` on.
+/// The product of the reflections whose vectors are in the columns of `v`, from row c + `offset` on; `q` is
+/// zero in the columns from `offset` on.
 #[inline(always)]
 fn accumulate<T: Field, const FMA: bool>(
     v: &[Line<T::Real>],

@@ -217,8 +217,8 @@ fn pivoted_qr<T: Field>(qr: &mut [T], rows: usize, tau: &mut [T], permutation: &
     }
 }
 
-/// Pairs of columns that are turned at once: they are disjoint, and the processor works on their roots and quotients
-/// together.
+/// Pairs of columns that are turned at once: they are disjoint, and the processor works on their roots and
+/// quotients together.
 const PAIRS: usize = 4;
 
 /// One-sided Jacobi: multiplies the k columns of X by plane rotations from the right until they are

@@ -131,8 +131,8 @@ fn add_multiple<T: Field, const FMA: bool>(
     }
 }
 
-/// The sums of the lanes. Not inlined: the compiler would choose the registers of the loops before by those of the
-/// few additions here, half as wide.
+/// The sums of the lanes. Not inlined: the compiler would choose the registers of the loops before by those
+/// of the few additions here, half as wide.
 #[inline(never)]
 fn totals<T: Field, const N: usize>(sums: &[[Line<T::Real>; 2]; N]) -> [T; N] {
     sums.map(|[re, im]| number(re.total(), if T::COMPLEX { im.total() } else { T::Real::ZERO }))

@@ -2,9 +2,9 @@
 //!
 //! Small matrices take one-sided Jacobi after a pivoted QR factorization (Drmac and Veselic, SIAM J. Matrix
 //! Anal. Appl. 29 (2008)): small singular values of graded matrices keep their relative accuracy. Middle ones
-//! are reduced to bidiagonal form and then diagonalised by the implicit QR iteration, in loops over whole columns
-//! that start at once. Large ones take faer, whose result is checked on one vector; if it did not converge or
-//! fails the check, Jacobi does the work. Iterations are counted, so every path ends.
+//! are reduced to bidiagonal form and then diagonalised by the implicit QR iteration, in loops over whole
+//! columns that start at once. Large ones take faer, whose result is checked on one vector; if it did not
+//! converge or fails the check, Jacobi does the work. Iterations are counted, so every path ends.
 //!
 //! The input is scaled by a power of two, so neither tiny nor huge elements lose digits.
 
@@ -34,7 +34,7 @@ pub enum Vectors {
 const JACOBI: usize = 8;
 
 /// Largest min(m, n) for which own loops beat faer.
-const OWN: usize = 64;
+const OWN: usize = 96;
 
 /// Largest number of elements for which the one-vector loops of Jacobi's QR beat the others.
 const JACOBI_ELEMENTS: usize = 1024;

@@ -1,5 +1,5 @@
-//! The implicit QR iteration on a real bidiagonal matrix (J. Demmel and W. Kahan, SIAM J. Sci. Stat. Comput. 11
-//! (1990)).
+//! The implicit QR iteration on a real bidiagonal matrix (J. Demmel and W. Kahan, SIAM J. Sci. Stat. Comput.
+//! 11 (1990)).
 
 use super::lines::{Line, multiply_add, rotate};
 use super::negligible;
@@ -17,8 +17,8 @@ pub(super) struct Turned<'a, R> {
     pub(super) height: usize,
 }
 
-/// Diagonalises the upper bidiagonal matrix with the diagonal `d`, whose signs remain, and `e` beside it; false if
-/// too many sweeps were needed. Its largest element is near 2^`scale`.
+/// Diagonalises the upper bidiagonal matrix with the diagonal `d`, whose signs remain, and `e` beside it;
+/// false if too many sweeps were needed. Its largest element is near 2^`scale`.
 #[inline(always)]
 pub(super) fn diagonalise<R: Real, const FMA: bool>(d: &mut [R], e: &mut [R], turned: Turned<R>) -> bool {
     let Turned { u, v, height } = turned;
@@ -59,8 +59,8 @@ pub(super) fn diagonalise<R: Real, const FMA: bool>(d: &mut [R], e: &mut [R], tu
         let (u, v) = if upwards { (&mut *v, &mut *u) } else { (&mut *u, &mut *v) };
         let mut sweep = Sweep { d, e, u, v, height, low, high, upwards };
         let shift = sweep.shift();
-        // Shifts that are small beside the block would only blur its small singular values.
-        if least == R::ZERO || shift <= R::of(ZERO_SHIFT) * most {
+        let smallest = if least < shift { least } else { shift };
+        if smallest <= R::of(SHIFT) * most {
             sweep.without_shift::<FMA>();
         } else {
             sweep.with_shift::<FMA>(shift);
@@ -69,10 +69,12 @@ pub(super) fn diagonalise<R: Real, const FMA: bool>(d: &mut [R], e: &mut [R], tu
     true
 }
 
-const ZERO_SHIFT: f64 = 1e-3;
+/// Bounds of the smallest singular value of a block, relative to its largest element, up to which a shift
+/// would cost digits of the small singular values.
+const SHIFT: f64 = 1e-3;
 
-/// The block from `low` to `high`. Reversed and transposed, an upper bidiagonal matrix is upper bidiagonal again, so
-/// that a sweep upwards is one downwards with U and V exchanged and indices counted from the end.
+/// The block from `low` to `high`. Reversed and transposed, an upper bidiagonal matrix is upper bidiagonal
+/// again, so that a sweep upwards is one downwards with U and V exchanged and indices counted from the end.
 struct Sweep<'a, R> {
     d: &'a mut [R],
     e: &'a mut [R],
@@ -121,12 +123,16 @@ impl<R: Real> Sweep<'_, R> {
         }
     }
 
-    /// Turns the columns of V and of U in the plane of i and i + 1.
+    /// Turns columns of V and of U in the plane of i and i + 1.
     #[inline(always)]
     fn turn<const FMA: bool>(&mut self, i: usize, right: (R, R), left: (R, R)) {
         let (p, q) = (self.at(i), self.at(i + 1));
         let h = self.height;
+        let (one, half, fma) = (R::ONE, R::of(0.5), multiply_add::<R, FMA>);
         for (m, (c, s)) in [(&mut *self.v, right), (&mut *self.u, left)] {
+            // One Newton step to c^2 + s^2 = 1: rounding errors of many rotations add up.
+            let off = fma(-c, c, fma(-s, s, one)) * half;
+            let (c, s) = (fma(c, off, c), fma(s, off, s));
             let low = if p < q { p } else { q };
             let (a, b) = m[low * h..(low + 2) * h].split_at_mut(h);
             if p < q { rotate::<R, FMA>(a, b, c, s) } else { rotate::<R, FMA>(b, a, c, s) }
@@ -145,8 +151,9 @@ impl<R: Real> Sweep<'_, R> {
         for i in 0..count {
             let next = self.d[self.at(i + 1)];
             let beyond = if i + 1 < count { self.e[self.beside(i + 1)] } else { R::ZERO };
-            // The rotation of columns makes (f, g) into (r, 0); the one of rows annihilates what it brings below the
-            // diagonal. Lengths are divided out last, so that the two roots do not wait for each other.
+            // The rotation of columns makes (f, g) into (r, 0); the one of rows annihilates what it brings
+            // below the diagonal. Lengths are divided out last, so that the two roots do not wait for each
+            // other.
             let (down, right) = (fma(f, d, g * e), fma(f, e, -(g * d)));
             let (below, corner) = (g * next, f * next);
             let (of_columns, of_rows) = (fma(f, f, g * g), fma(down, down, below * below));
