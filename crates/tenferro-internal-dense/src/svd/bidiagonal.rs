@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use smallvec::SmallVec;
 
 use super::lines::{
-    GROUP, LANES, Line, clear, get, height, line, multiply, norm2, put, reflect, scale, subtract,
+    GROUP, LANES, Line, Outer, clear, get, height, line, multiply, norm2, put, reflect, scale, subtract,
 };
 use super::sweeps::{Turned, diagonalise, scale as iterated};
 use super::{Job, OWN, balance, negligible};
@@ -79,7 +79,7 @@ impl<T: Field> Loops for Work<'_, T> {
         let zeros = || Diagonal::<T::Real>::from_elem(T::Real::ZERO, k);
         let (mut d, mut e) = (zeros(), zeros());
         let (mut tau_u, mut tau_v) = (Diagonal::<T>::new(), Diagonal::<T>::new());
-        reduce::<T, FMA>((a, y, z), square, (&mut d, &mut e), (&mut tau_u, &mut tau_v));
+        reduce::<T, FMA>(a, y, z, square, (&mut d, &mut e), (&mut tau_u, &mut tau_v));
         accumulate::<T, FMA>(a, square, &tau_u, u, 0);
         put(v, 0, T::ONE);
         accumulate::<T, FMA>(y, square, &tau_v, v, 1);
@@ -172,7 +172,9 @@ fn factor_qr<T: Field, const FMA: bool>(
 /// c + 1 on. `z` is scratch of one column.
 #[inline(always)]
 fn reduce<T: Field, const FMA: bool>(
-    (a, y, z): (&mut [Line<T::Real>], &mut [Line<T::Real>], &mut [Line<T::Real>]),
+    a: &mut [Line<T::Real>],
+    y: &mut [Line<T::Real>],
+    z: &mut [Line<T::Real>],
     height: usize,
     (d, e): (&mut [T::Real], &mut [T::Real]),
     (tau_u, tau_v): (&mut Diagonal<T>, &mut Diagonal<T>),
@@ -194,13 +196,8 @@ fn reduce<T: Field, const FMA: bool>(
         if c + 1 == k {
             break;
         }
-        match before {
-            Some(y) => {
-                let weights = |j: usize| get::<T>(y, c + 1 + j);
-                reflect::<T, FMA>(v, tau.conj(), right, height, Some((&z[start..], &weights)));
-            }
-            None => reflect::<T, FMA>(v, tau.conj(), right, height, None),
-        }
+        let before = before.map(|y| Outer { z: &z[start..], y, first: c + 1 });
+        reflect::<T, FMA>(v, tau.conj(), right, height, before.as_ref());
         let row = &mut rest[..height];
         for (j, column) in right.chunks_exact(height).enumerate() {
             put(row, c + 1 + j, get::<T>(column, c).conj());

@@ -284,7 +284,7 @@ fn turn<T: Field>(
     let mut rotated = false;
     for i in 0..PAIRS {
         let bound = tolerance * a[i].sqrt() * b[i].sqrt();
-        let turned = !(size[i] <= bound) & !negligible(a[i]) & !negligible(b[i]);
+        let turned = (size[i] > bound) & !negligible(a[i]) & !negligible(b[i]);
         let zeta = (b[i] - a[i]) / (size[i] + size[i]);
         let root = (one + zeta * zeta).sqrt();
         // The square would overflow for columns of very different length.

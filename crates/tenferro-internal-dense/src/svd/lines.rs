@@ -190,15 +190,21 @@ pub(super) fn subtract<T: Field, const FMA: bool>(x: &mut [Line<T::Real>], v: &[
 /// Columns that are worked on at once.
 pub(super) const GROUP: usize = 4;
 
-/// C <- (I - tau v v^H) (C - z conj(y)^T) for columns of `height` lines, of which v and z have the last ones.
-/// `y` gives y in the columns.
+/// z y^H, with the elements of y from row `first` on, and in z the last lines of its columns.
+pub(super) struct Outer<'a, T: Field> {
+    pub(super) z: &'a [Line<T::Real>],
+    pub(super) y: &'a [Line<T::Real>],
+    pub(super) first: usize,
+}
+
+/// C <- (I - tau v v^H) (C - `before`) for columns of `height` lines, of which v has the last ones.
 #[inline(always)]
 pub(super) fn reflect<T: Field, const FMA: bool>(
     v: &[Line<T::Real>],
     tau: T,
     c: &mut [Line<T::Real>],
     height: usize,
-    before: Option<(&[Line<T::Real>], &dyn Fn(usize) -> T)>,
+    before: Option<&Outer<T>>,
 ) {
     let start = height - v.len();
     let mut groups = c.chunks_exact_mut(GROUP * height);
@@ -221,15 +227,15 @@ fn reflect_group<T: Field, const FMA: bool, const N: usize>(
     v: &[Line<T::Real>],
     tau: T,
     columns: [&mut [Line<T::Real>]; N],
-    before: Option<(&[Line<T::Real>], &dyn Fn(usize) -> T)>,
+    before: Option<&Outer<T>>,
     first: usize,
 ) {
     let p = parts::<T>();
     let columns = columns.map(|c| &mut c[..v.len()]);
     let mut sums = [[Line::NONE; 2]; N];
-    if let Some((z, y)) = before {
-        let z = &z[..v.len()];
-        let y: [T; N] = std::array::from_fn(|k| -y(first + k).conj());
+    if let Some(outer) = before {
+        let z = &outer.z[..v.len()];
+        let y: [T; N] = std::array::from_fn(|k| -get::<T>(outer.y, outer.first + first + k).conj());
         let y = y.map(|y| (y.re(), im(y)));
         for i in (0..v.len()).step_by(p) {
             for k in 0..N {
