@@ -4,7 +4,7 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::{Job, balance, negligible};
-use crate::simd::vectorised;
+use crate::simd::{Loops, dispatch};
 use crate::workspace::with_zeros;
 use crate::{Field, Real};
 
@@ -20,13 +20,7 @@ impl<T: Field> Job<T> {
         let ld = k.max(1).next_multiple_of(4);
         with_zeros::<T, _>(rows * k + 2 * ld * k + 2 * k, |buffer| {
             // SAFETY: the caller's promise.
-            vectorised(|| unsafe {
-                match ld {
-                    4 => self.jacobi::<4>(buffer, (rows, k), wide, ld),
-                    8 => self.jacobi::<8>(buffer, (rows, k), wide, ld),
-                    _ => self.jacobi::<0>(buffer, (rows, k), wide, ld),
-                }
-            })
+            unsafe { dispatch(Jacobi { job: self, buffer, shape: (rows, k), wide, ld }) };
         });
     }
 
@@ -81,21 +75,10 @@ impl<T: Field> Job<T> {
                 }
             }
             // Q is applied to contiguous columns; for a wide matrix these go to the rows of Vh afterwards.
-            let apply = |j: usize, z: &mut [T]| {
-                z.fill(T::ZERO);
-                if j < k {
-                    z[..k].copy_from_slice(&w[j * ld..j * ld + k]);
-                } else {
-                    z[j] = T::ONE;
-                }
-                for c in (0..k).rev() {
-                    reflect(&qr[c * rows + c + 1..(c + 1) * rows], tau[c], &mut z[c..]);
-                }
-            };
             if wide {
                 let mut z = smallvec::SmallVec::<[T; 64]>::from_elem(T::ZERO, rows);
                 for j in 0..columns {
-                    apply(j, &mut z);
+                    apply(qr, tau, (w, ld), j, &mut z);
                     for (i, z) in z.iter().enumerate() {
                         left.add(j + i * columns).write(z.conj());
                     }
@@ -104,10 +87,49 @@ impl<T: Field> Job<T> {
                 for j in 0..columns {
                     let column = left.add(j * rows);
                     column.write_bytes(0, rows);
-                    apply(j, std::slice::from_raw_parts_mut(column, rows));
+                    apply(qr, tau, (w, ld), j, std::slice::from_raw_parts_mut(column, rows));
                 }
             }
         }
+    }
+}
+
+/// The task of [`Job::by_jacobi`].
+struct Jacobi<'a, T: Field> {
+    job: &'a Job<T>,
+    buffer: &'a mut [T],
+    shape: (usize, usize),
+    wide: bool,
+    ld: usize,
+}
+
+impl<T: Field> Loops for Jacobi<'_, T> {
+    #[inline(always)]
+    unsafe fn run<const FMA: bool>(self) {
+        let Jacobi { job, buffer, shape, wide, ld } = self;
+        // SAFETY: the caller's promise.
+        unsafe {
+            match ld {
+                4 => job.jacobi::<4>(buffer, shape, wide, ld),
+                8 => job.jacobi::<8>(buffer, shape, wide, ld),
+                _ => job.jacobi::<0>(buffer, shape, wide, ld),
+            }
+        }
+    }
+}
+
+/// z <- Q [W; 0] e_j, or the unit vector Q e_j for the columns that W does not have.
+#[inline(always)]
+fn apply<T: Field>(qr: &[T], tau: &[T], (w, ld): (&[T], usize), j: usize, z: &mut [T]) {
+    let (rows, k) = (z.len(), tau.len());
+    z.fill(T::ZERO);
+    if j < k {
+        z[..k].copy_from_slice(&w[j * ld..j * ld + k]);
+    } else {
+        z[j] = T::ONE;
+    }
+    for c in (0..k).rev() {
+        reflect(&qr[c * rows + c + 1..(c + 1) * rows], tau[c], &mut z[c..]);
     }
 }
 
@@ -195,6 +217,10 @@ fn pivoted_qr<T: Field>(qr: &mut [T], rows: usize, tau: &mut [T], permutation: &
     }
 }
 
+/// Pairs of columns that are turned at once: they are disjoint, and the processor works on their roots and
+/// quotients together.
+const PAIRS: usize = 4;
+
 /// One-sided Jacobi: multiplies the k columns of X by plane rotations from the right until they are
 /// orthogonal to working precision, and accumulates the rotations in W. Columns are `ld` apart and
 /// padded with zeros.
@@ -206,41 +232,88 @@ fn orthogonalise<T: Field>(x: &mut [T], w: &mut [T], ld: usize, k: usize) {
         w[j * ld + j] = T::ONE;
     }
     let tolerance = T::Real::of(k as f64).sqrt() * T::Real::EPS;
+    let mut norms = smallvec::SmallVec::<[T::Real; 32]>::from_elem(T::Real::ZERO, k);
     for _ in 0..SWEEPS {
+        // Between rotations norms are updated, so that a sweep without any has seen exact ones.
+        for (norm, x) in norms.iter_mut().zip(x.chunks_exact(ld)) {
+            *norm = norm2(x);
+        }
         let mut rotated = false;
-        // Pairs with equal p + q modulo k are disjoint, so that the processor overlaps their rotations.
+        // Pairs with equal p + q modulo k are disjoint.
         for round in 0..k {
-            for p in 0..k {
-                let q = if p <= round { round - p } else { round + k - p };
-                if q <= p {
-                    continue;
+            let below = (0..round.div_ceil(2)).map(|p| (p, round - p));
+            let above = (round + 1..(round + k).div_ceil(2)).map(|p| (p, round + k - p));
+            let mut pairs = [(0, 0); PAIRS];
+            let mut count = 0;
+            for pair in below.chain(above) {
+                pairs[count] = pair;
+                count += 1;
+                if count == PAIRS {
+                    rotated |= turn(x, w, &mut norms, ld, &pairs, tolerance);
+                    count = 0;
                 }
-                let (x, y) = columns(x, ld, p, q);
-                let (a, b, g) = (norm2(x), norm2(y), dot(x, y));
-                let size = g.abs();
-                let bound = tolerance * a.sqrt() * b.sqrt();
-                if size <= bound || negligible(a) || negligible(b) {
-                    continue;
-                }
-                rotated = true;
-                let zeta = (b - a) / (size + size);
-                let t = if zeta.abs() * T::Real::EPS > T::Real::ONE {
-                    // The square would overflow for columns of very different length.
-                    T::Real::of(0.5) / zeta
-                } else {
-                    T::Real::ONE.copysign(zeta) / (zeta.abs() + (T::Real::ONE + zeta * zeta).sqrt())
-                };
-                let c = T::Real::ONE / (T::Real::ONE + t * t).sqrt();
-                let phase = g.scale(T::Real::ONE / size);
-                rotate(x, y, c, c * t, phase);
-                let (x, y) = columns(w, ld, p, q);
-                rotate(x, y, c, c * t, phase);
+            }
+            if count > 0 {
+                rotated |= turn(x, w, &mut norms, ld, &pairs[..count], tolerance);
             }
         }
         if !rotated {
             break;
         }
     }
+}
+
+/// Makes the columns of each pair orthogonal, if they are not within the tolerance; false if all are.
+#[inline(always)]
+fn turn<T: Field>(
+    x: &mut [T],
+    w: &mut [T],
+    norms: &mut [T::Real],
+    ld: usize,
+    pairs: &[(usize, usize)],
+    tolerance: T::Real,
+) -> bool {
+    let (zero, one) = (T::Real::ZERO, T::Real::ONE);
+    let (mut a, mut b, mut g) = ([zero; PAIRS], [zero; PAIRS], [T::ZERO; PAIRS]);
+    for (i, &(p, q)) in pairs.iter().enumerate() {
+        (a[i], b[i]) = (norms[p], norms[q]);
+        g[i] = dot(&x[p * ld..][..ld], &x[q * ld..][..ld]);
+    }
+    let size = g.map(|g| g.abs());
+    let (mut t, mut c) = ([zero; PAIRS], [one; PAIRS]);
+    let mut rotated = false;
+    for i in 0..PAIRS {
+        let bound = tolerance * a[i].sqrt() * b[i].sqrt();
+        let turned = (size[i] > bound) & !negligible(a[i]) & !negligible(b[i]);
+        let zeta = (b[i] - a[i]) / (size[i] + size[i]);
+        let root = (one + zeta * zeta).sqrt();
+        // The square would overflow for columns of very different length.
+        let root = if zeta.abs() * T::Real::EPS > one { zeta.abs() } else { root };
+        let tangent = one.copysign(zeta) / (zeta.abs() + root);
+        t[i] = if turned { tangent } else { zero };
+        c[i] = one / (one + t[i] * t[i]).sqrt();
+        rotated |= turned;
+    }
+    if !rotated {
+        return false;
+    }
+    for (i, &(p, q)) in pairs.iter().enumerate() {
+        if t[i] == zero {
+            continue;
+        }
+        let phase = g[i].scale(one / size[i]);
+        for m in [&mut *x, &mut *w] {
+            let (x, y) = columns(m, ld, p, q);
+            rotate(x, y, c[i], c[i] * t[i], phase);
+        }
+        let moved = t[i] * size[i];
+        for (j, old, new) in [(p, a[i], a[i] - moved), (q, b[i], b[i] + moved)] {
+            // Digits have cancelled.
+            let lost = new < old * T::Real::of(0.1);
+            norms[j] = if lost { norm2(&x[j * ld..][..ld]) } else { new };
+        }
+    }
+    true
 }
 
 #[inline(always)]

@@ -1,14 +1,17 @@
 //! Singular value decomposition A = U diag(s) V^H.
 //!
 //! Small matrices take one-sided Jacobi after a pivoted QR factorization (Drmac and Veselic, SIAM J. Matrix
-//! Anal. Appl. 29 (2008)): fewer operations than reduction to bidiagonal form at these sizes, and small
-//! singular values of graded matrices keep their relative accuracy. Larger ones take faer, whose result is
-//! checked on one vector; if it did not converge or fails the check, Jacobi does the work. Jacobi stops after
-//! a fixed number of sweeps, so every path ends.
+//! Anal. Appl. 29 (2008)): small singular values of graded matrices keep their relative accuracy. Middle ones
+//! are reduced to bidiagonal form and then diagonalised by the implicit QR iteration, in loops over whole
+//! columns that start at once. Large ones take faer, whose result is checked on one vector; if it did not
+//! converge or fails the check, Jacobi does the work. Iterations are counted, so every path ends.
 //!
 //! The input is scaled by a power of two, so neither tiny nor huge elements lose digits.
 
+mod bidiagonal;
 pub(crate) mod jacobi;
+mod lines;
+mod sweeps;
 mod two_by_two;
 
 use faer::Par;
@@ -27,11 +30,17 @@ pub enum Vectors {
     Full,
 }
 
-/// Largest min(m, n) for which Jacobi beats faer, for real and for complex elements.
-const JACOBI: [usize; 2] = [8, 6];
+/// Largest min(m, n) for which Jacobi is about as fast as bidiagonal form.
+const JACOBI: usize = 8;
 
-/// Largest number of elements for which the one-vector loops of Jacobi's QR beat faer's blocks.
+/// Largest min(m, n) for which own loops beat faer.
+const OWN: usize = 96;
+
+/// Largest number of elements for which the one-vector loops of Jacobi's QR beat the others.
 const JACOBI_ELEMENTS: usize = 1024;
+
+/// Largest number of elements for which the one-vector loops of the own QR beat faer's blocks.
+const OWN_ELEMENTS: usize = 1 << 15;
 
 /// See [`Dense::svd`](crate::Dense::svd).
 ///
@@ -60,8 +69,12 @@ pub(crate) unsafe fn svd<T: Provider>(
             svd_2x2(a, largest, u, s, vh);
             return Ok(());
         }
-        let small = m.min(n) <= JACOBI[usize::from(T::COMPLEX)] && m * n <= JACOBI_ELEMENTS;
-        if small || !(job.by_faer(true, par) || job.by_faer(false, par)) {
+        let small = m.min(n) <= JACOBI && m * n <= JACOBI_ELEMENTS;
+        let done = !small
+            && (m.min(n) <= OWN && m * n <= OWN_ELEMENTS && job.by_bidiagonal()
+                || job.by_faer(true, par)
+                || job.by_faer(false, par));
+        if !done {
             job.by_jacobi();
         }
     }
