@@ -1,12 +1,12 @@
 //! Calls at the limits of shapes, parameters, memory and kernels.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tenferro_core_ops::{Out, ops};
+use tenferro_core_ops::{Aval, Now, Out, Var, constant, input, ops};
 use tenferro_cpu::CpuBackend;
 use tenferro_runtime::{
     EagerRuntime, Error, GraphCompiler, Tensor, TensorExt, TracedTensor, execute, prelude::*,
 };
-use tenferro_tensor::{DType, MemoryKind, Placement, StorageBuffer};
+use tenferro_tensor::{DType, MemoryKind, Placement, StorageBuffer, Value};
 
 fn cpu() -> CpuBackend {
     CpuBackend::with_threads(1)
@@ -223,4 +223,48 @@ fn an_operand_is_never_a_destination() {
     execute(&ops::Neg, &[left.as_view().into()], Out::Into(vec![right]), &mut cpu()).unwrap();
     assert_eq!(copy.as_slice::<f64>().unwrap(), [1.0, 2.0]);
     assert_eq!(x.as_slice::<f64>().unwrap(), [1.0, 2.0, -1.0, -2.0]);
+}
+
+#[test]
+fn any_lists_of_inputs_and_outputs_give_a_program_or_an_error() {
+    let place = || input(Aval::new(DType::F64, [Dim::Lit(2)]));
+    let (x, y) = (place(), place());
+    let value = || Value::new(f64s(&[2], &[5.0, 6.0]));
+    let (now, later) = (Var::Now(Now::new(value())), constant(value()));
+    let failed = Var::Failed(Error::argument("t", "what", 1, 2));
+    // What the value depends on, and the value, where the placeholders are (1, 2) and (3, 4).
+    let all: [(Var, &[usize], [f64; 2]); 8] = [
+        (x.clone(), &[0], [1.0, 2.0]),
+        (y.clone(), &[1], [3.0, 4.0]),
+        (&x + &y, &[0, 1], [4.0, 6.0]),
+        (-&x, &[0], [-1.0, -2.0]),
+        (now, &[], [5.0, 6.0]),
+        (later.clone(), &[], [5.0, 6.0]),
+        (&later * &later, &[], [25.0, 36.0]),
+        (failed, &[], [0.0; 2]),
+    ];
+    let lists = |most: usize| -> Vec<Vec<usize>> {
+        let longer = |lists: &Vec<Vec<usize>>| {
+            lists.iter().flat_map(|l| (0..all.len()).map(|k| [&l[..], &[k]].concat())).collect()
+        };
+        let by_length = std::iter::successors(Some(vec![vec![]]), |lists| Some(longer(lists)));
+        by_length.take(most + 1).flatten().collect()
+    };
+    let mut cpu = cpu();
+    for inputs in lists(3) {
+        let vars = |list: &[usize]| list.iter().map(|&k| all[k].0.clone()).collect::<Vec<_>>();
+        let distinct = (1..inputs.len()).all(|i| !inputs[..i].contains(&inputs[i]));
+        let placeholders = distinct && inputs.iter().all(|&k| k < 2);
+        let tensors: Vec<Tensor> = inputs.iter().map(|&k| f64s(&[2], &all[k].2)).collect();
+        for outputs in lists(2) {
+            let known = outputs.iter().all(|&k| k < 7 && all[k].1.iter().all(|x| inputs.contains(x)));
+            let program = Program::new(&vars(&inputs), &vars(&outputs));
+            assert_eq!(program.is_ok(), placeholders && known, "{inputs:?} {outputs:?}");
+            let Ok(program) = program else { continue };
+            let got = program.run(&mut cpu, &tensors.iter().collect::<Vec<_>>()).unwrap();
+            for (t, &k) in got.iter().zip(&outputs) {
+                assert_eq!(t.as_slice::<f64>().unwrap(), all[k].2, "{inputs:?} {outputs:?}");
+            }
+        }
+    }
 }
