@@ -201,3 +201,18 @@ fn the_first_non_finite_element_of_the_triangle_is_named() {
 fn an_empty_matrix_has_no_eigenvalues() {
     assert_eq!(decompose::<f64>(0, &[]), (vec![], vec![]));
 }
+
+#[test]
+fn elements_below_the_normal_numbers_are_as_good_as_zero() {
+    let tiny = Complex::new(0.0_f32, 1e-42);
+    let a: Vec<Complex<f32>> = (0..9)
+        .map(|at| match (at % 3, at / 3) {
+            (i, j) if i == j => Complex::new(1.0 + i as f32, 0.0),
+            (i, j) if i == j + 1 => tiny,
+            _ => Complex::new(0.0, 0.0),
+        })
+        .collect();
+    let (w, v) = decompose(3, &a);
+    assert_eq!(w, [1.0, 2.0, 3.0]);
+    assert!(v.iter().all(|x| x.norm() == 0.0 || x.norm() == 1.0), "{v:?}");
+}

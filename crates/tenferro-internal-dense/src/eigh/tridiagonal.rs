@@ -154,6 +154,10 @@ fn reflector<T: Field>(x: &mut [T]) -> (T::Real, T) {
         if alpha == T::real(real) {
             return (real, T::ZERO);
         }
+        // The reciprocal of its modulus could overflow.
+        if negligible(alpha.abs2()) {
+            return (T::Real::ZERO, T::ZERO);
+        }
         alpha.abs()
     } else {
         (alpha.abs2() + rest).sqrt()
