@@ -47,7 +47,7 @@ CASES = (
     ["add_1", "matmul_2x2", "transpose_view_2x2", "solve_2x2_grad", "svd_2x2_grad"]
     + list(EINSUM)
     + [f"gemm_{n}" for n in GEMM]
-    + ["exp_4M", "tanh_4M", "sum_4M", "transpose_copy_2048"]
+    + ["exp_4M", "tanh_4M", "sum_4M", "transpose_copy_2048", "rotate_copy_16"]
     + [f"{family}_{n}" for family in ("svd", "solve") for n in FACTOR]
     + [f"eigh_{n}" for n in EIGEN]
     + [f"cholesky_{n}" for n in CHOLESKY]
@@ -65,6 +65,8 @@ def shapes(case):
         return [(1,), (1,)]
     if size == "4M":
         return [(1 << 22,)]
+    if family == "rotate_copy":
+        return [(16,) * 6]
     n = int(size.split("x")[0])
     if case == f"solve_{n}":
         return [(n, n), (n, 1)]
@@ -117,6 +119,7 @@ class Numpy:
             "tanh": np.tanh,
             "sum": np.sum,
             "transpose_copy": lambda a: np.ascontiguousarray(a.T),
+            "rotate_copy": lambda a: np.ascontiguousarray(np.moveaxis(a, -1, 0)),
         }
 
     def load(self, array, differentiate):
@@ -154,6 +157,7 @@ class Torch:
             "tanh": torch.tanh,
             "sum": torch.sum,
             "transpose_copy": lambda a: a.t().contiguous(),
+            "rotate_copy": lambda a: a.movedim(-1, 0).contiguous(),
         }
 
     def load(self, array, differentiate):
@@ -198,6 +202,7 @@ class Jax:
             "tanh": jnp.tanh,
             "sum": jnp.sum,
             "transpose_copy": jnp.transpose,
+            "rotate_copy": lambda a: jnp.moveaxis(a, -1, 0),
         }
         self.functions = {name: self.compiled(f) for name, f in functions.items()}
         # Of R alone, the compiler would drop Q.

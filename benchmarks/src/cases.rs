@@ -7,6 +7,7 @@ mod dense;
 mod einsum;
 mod gradients;
 mod programs;
+mod transposes;
 mod views;
 
 use crate::{Result, subject::Subject};
@@ -41,6 +42,10 @@ pub(crate) enum Goal {
     Nanoseconds(f64),
     /// At most this fraction of the time of PyTorch.
     OfTorch(f64),
+    /// At most this many times the time of NumPy.
+    OfNumpy(f64),
+    /// At most this many times the time of the fastest peer.
+    OfPeers(f64),
     /// Nothing: for comparison only.
     None,
 }
@@ -81,6 +86,7 @@ pub(crate) fn groups() -> Result<Vec<Vec<Case>>> {
     let mut all = vec![calls::group()?, views::group()?, programs::group()?];
     all.extend(einsum::groups()?);
     all.extend(gradients::groups()?);
+    all.extend(transposes::groups()?);
     all.extend(dense::groups()?);
     Ok(all)
 }

@@ -70,17 +70,16 @@ impl Row {
                 judged(format!("{limit} units"), format!("{units:.1} units"), units, limit)
             }
             Goal::Nanoseconds(limit) => judged(time(limit), time(ns), ns, limit),
-            Goal::OfTorch(limit) => {
-                let torch = least(self.peers.get("torch")?);
-                judged(
-                    format!("{limit:.2} of torch"),
-                    format!("{:.3} of torch", ns / torch),
-                    ns / torch,
-                    limit,
-                )
-            }
+            Goal::OfTorch(limit) => self.relative("torch", least(self.peers.get("torch")?), limit),
+            Goal::OfNumpy(limit) => self.relative("numpy", least(self.peers.get("numpy")?), limit),
+            Goal::OfPeers(limit) => self.relative("the best peer", self.best_peer()?.1, limit),
             Goal::Unit | Goal::None => None,
         }
+    }
+
+    fn relative(&self, whom: &str, theirs: f64, limit: f64) -> Option<(String, String, bool)> {
+        let ratio = self.ns() / theirs;
+        Some((format!("{limit:.2} of {whom}"), format!("{ratio:.3} of {whom}"), ratio <= limit))
     }
 
     fn cells(&self) -> [String; 6] {
