@@ -105,7 +105,7 @@ impl Binding {
 
     /// The plan for operands of these shapes.
     pub(crate) fn plan(&self, shapes: &[&[usize]]) -> Result<Arc<Plan>> {
-        self.at(shapes, |shapes| self.op.plan_at(shapes))
+        self.at(shapes, |shapes| self.op.costed_plan(shapes))
     }
 
     /// The shape of the output for operands of these shapes.

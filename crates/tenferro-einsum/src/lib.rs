@@ -47,5 +47,5 @@ pub use surface::{EinsumRecorded, EinsumTensor};
 
 /// The methods.
 pub mod prelude {
-    pub use crate::{Einsum, EinsumRecorded, EinsumTensor, PreparedEinsum};
+    pub use crate::{Einsum, EinsumRecorded, EinsumTensor, Optimize, PreparedEinsum};
 }

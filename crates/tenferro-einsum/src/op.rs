@@ -120,6 +120,11 @@ impl EinsumOp {
         self.plan_at(&literal.iter().map(|shape| &shape[..]).collect::<SmallVec<[&[usize]; 4]>>()).map(Some)
     }
 
+    /// The plan with what its steps cost at these extents.
+    pub(crate) fn costed_plan(&self, shapes: &[&[usize]]) -> Result<Arc<Plan>> {
+        PLANS.plan(&self.0.notation, shapes, &self.0.optimize)
+    }
+
     pub(crate) fn plan_at(&self, shapes: &[&[usize]]) -> Result<Arc<Plan>> {
         match &self.0.fixed {
             Some(plan) if self.fits(shapes) => Ok(plan.clone()),

@@ -231,18 +231,19 @@ fn run_steps(steps: &[Ready], x: &[&Tensor], plan: &Plan, backend: &dyn Backend)
         let step = &plan.steps()[0];
         return only.run(backend, &[TensorRef::from(x[step.lhs.slot]), TensorRef::from(x[step.rhs.slot])]);
     }
-    let mut made: SmallVec<[Tensor; 4]> = SmallVec::new();
+    let mut made: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
     for (ready, step) in steps.iter().zip(plan.steps()) {
-        let operand = |slot: usize| match slot.checked_sub(x.len()) {
-            None => TensorRef::from(x[slot]),
-            Some(k) => TensorRef::from(&made[k]),
-        };
-        match ready.run(backend, &[operand(step.lhs.slot), operand(step.rhs.slot)])? {
-            Some(y) => made.push(y),
+        let slots = [step.lhs.slot, step.rhs.slot];
+        // What a step reads is dead after it.
+        let taken = slots.map(|slot| made.get_mut(slot.checked_sub(x.len())?)?.take());
+        let operand =
+            |k: usize| taken[k].as_ref().map_or_else(|| TensorRef::from(x[slots[k]]), TensorRef::from);
+        match ready.run(backend, &[operand(0), operand(1)])? {
+            Some(y) => made.push(Some(y)),
             None => return Ok(None),
         }
     }
-    Ok(made.pop())
+    Ok(made.pop().flatten())
 }
 
 fn present(x: &TensorRead<'_>) -> Var {

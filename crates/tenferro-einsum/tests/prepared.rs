@@ -171,3 +171,14 @@ fn the_report_names_shapes_steps_and_totals() {
     );
     assert_eq!(prepared.einsum().optimize(), &Optimize::path([(0, 1), (0, 1)]));
 }
+
+#[test]
+fn the_plan_of_one_product_tells_what_it_costs() -> tenferro_tensor::Result<()> {
+    let einsum = Einsum::parse("ij,jk->ik")?;
+    let shapes: [&[usize]; 2] = [&[2, 3], &[3, 4]];
+    let larger: [&[usize]; 2] = [&[20, 30], &[30, 40]];
+    assert_eq!(einsum.plan(&shapes)?.flops() * 1000.0, einsum.plan(&larger)?.flops());
+    assert_eq!(einsum.plan(&shapes)?.elements_written(), 8.0);
+    assert_eq!(einsum.prepare(&larger)?.plan().elements_written(), 800.0);
+    Ok(())
+}

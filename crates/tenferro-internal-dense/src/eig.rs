@@ -159,9 +159,9 @@ fn eig_2x2<T: Field>([a, b, c, d]: [T; 4], w: &mut [T::Complex], v: &mut [T::Com
     let (zero, one) = (T::Complex::ZERO, T::Complex::ONE);
     let [a, b, c, d] = [a, b, c, d].map(wide);
     if z == zero {
-        // The matrix is a plus a nilpotent one.
+        // The matrix is a plus a nilpotent one, or b c has underflowed and both are as good as zero.
         w.copy_from_slice(&[a, d]);
-        let first = if c == zero { [one, zero] } else { [zero, one] };
+        let first = if c == zero || b != zero { [one, zero] } else { [zero, one] };
         let second = if c == zero && b != zero { [one, zero] } else { [zero, one] };
         v.copy_from_slice(&[first, second].concat());
         return;

@@ -35,7 +35,8 @@ fn workspace<O>(words: usize, f: impl FnOnce(&mut [Word]) -> O) -> O {
 
 /// Calls `f` on `len` zeros in this thread's workspace.
 pub(crate) fn with_zeros<T: Field, O>(len: usize, f: impl FnOnce(&mut [T]) -> O) -> O {
-    let words = (len * size_of::<T>()).div_ceil(size_of::<Word>());
+    let bytes = len.checked_mul(size_of::<T>()).expect("a workspace that memory could hold");
+    let words = bytes.div_ceil(size_of::<Word>());
     workspace(words, |buffer| {
         let start = buffer.as_mut_ptr().cast::<T>();
         // SAFETY: the words hold at least `len` elements and are aligned for every field; all-zero bits are

@@ -177,3 +177,11 @@ fn the_first_non_finite_element_is_named() {
 fn an_empty_matrix_has_no_eigenvalues() {
     assert_eq!(decompose::<f64>("empty", 0, &[]), (vec![], vec![], vec![]));
 }
+
+#[test]
+fn elements_whose_product_underflows_leave_independent_vectors() {
+    let (w, v, _) = decompose("underflow", 2, &[1.0, 1e-300, 1e-300, 1.0]);
+    assert_eq!(w, [C64::from(1.0); 2]);
+    let determinant = v[0] * v[3] - v[1] * v[2];
+    assert!(determinant.norm() > 0.5, "{v:?}");
+}

@@ -216,3 +216,11 @@ fn elements_below_the_normal_numbers_are_as_good_as_zero() {
     assert_eq!(w, [1.0, 2.0, 3.0]);
     assert!(v.iter().all(|x| x.norm() == 0.0 || x.norm() == 1.0), "{v:?}");
 }
+
+#[test]
+fn a_two_by_two_matrix_of_far_apart_elements_has_vectors() {
+    for a in [[1e300, 1e-130, 1e-130, 1.0], [1e-300, 1e-320, 1e-320, 1e-300]] {
+        let (_, v) = decompose(2, &a);
+        assert!(v.iter().all(|x: &f64| x.abs() <= 1.0), "{v:?}");
+    }
+}

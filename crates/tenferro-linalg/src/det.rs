@@ -287,7 +287,7 @@ fn at_diagonal<T: Element>(
     g
 }
 
-/// The determinant of a square A. Its derivatives of any order exist everywhere and are right at singular
+/// The determinant of a square A. Its derivatives, up to the ninth, exist everywhere and are right at singular
 /// matrices, too: they are sums of minors. Axes from 2 on are batch axes. That of a 0 x 0 matrix is 1.
 ///
 /// # Errors

@@ -19,12 +19,12 @@ use crate::{
     batch::{Element, Matrices, Results, count, expect_square, for_each, unlisted, work},
     cholesky::cholesky,
     gaps::EigenvalueGaps,
-    matrix::{diagonal, floating, floating_of, scale_columns},
+    matrix::{diagonal, expect_square_var, floating, floating_of, scale_columns},
     triangular::{Triangular, triangle_solve},
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
-    Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, align_batch, apply_n,
+    Aval, Dim, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, align_batch, apply_n,
     apply1,
     ops::{FLOATS, expect},
 };
@@ -125,6 +125,8 @@ fn try_generalized(a: &Var, b: &Var) -> Result<(Var, Var)> {
     if rank < 2 {
         return Err(Error::rank(NAME, "rank of an operand", rank, "at least 2"));
     }
+    let (order, of_b) = (expect_square_var(NAME, a)?, expect_square_var(NAME, b)?);
+    Dim::equal(NAME, "order of B", &of_b, &order)?;
     let dtype = floating_of(a, b);
     let (a, b) = align_batch(NAME, &a.convert(dtype), &b.convert(dtype))?;
     let l = cholesky(&b);

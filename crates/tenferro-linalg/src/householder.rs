@@ -221,6 +221,10 @@ fn multiply<T: Element>(
     let right = if adjoint.is_some() { Some(x[2].read()) } else { None };
     let right = right.as_ref().map(Matrices::<T>::new).transpose()?;
     let result = Results::<T>::new(&y[0].shape, 2)?;
+    if y[0].shape.contains(&0) {
+        // SAFETY: there is no element. The reflectors may be longer than memory: theirs repeat.
+        return Ok(smallvec![unsafe { result.finish() }]);
+    }
     for_each(cpu, count(packed.shape(), 2, y), work([2, m, columns, k]), |b, par| {
         let (v, t) = (tails.at(b), factors.at(b));
         // SAFETY: matrices b of the operands are readable and fit each other, by the shape rule; the result

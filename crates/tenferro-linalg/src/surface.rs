@@ -103,7 +103,7 @@ surfaces! {
     fn triangular_solve(t, b: T; form: Triangular) -> [T] = ops::triangular_solve(t, b, form);
     /// `A^-1`. A singular matrix is an error.
     fn inv(a) -> [T] = ops::inv(a);
-    /// The determinant, with derivatives of any order that are right at singular matrices.
+    /// The determinant, with derivatives up to the ninth that are right at singular matrices.
     fn det(a) -> [T] = ops::det(a);
     /// `(sign, log)` with `det A = sign exp(log)`: the sign is 1 or -1, or a phase, the logarithm real. For a
     /// singular matrix they are 0 and -infinity.
@@ -124,7 +124,8 @@ surfaces! {
     fn vector_norm(a; norm: impl Into<VectorNorm>) -> [R] = ops::vector_norm(a, norm);
     /// The norm of each matrix.
     fn matrix_norm(a; norm: MatrixNorm) -> [R] = ops::matrix_norm(a, norm);
-    /// The condition number `|A| |A^-1|` of each matrix, infinite for a singular one. In the norms
+    /// The condition number `|A| |A^-1|` of each matrix, infinite for a singular one (but 0 in the norm
+    /// [`MinusTwo`](crate::MatrixNorm::MinusTwo)). In the norms
     /// [`Two`](crate::MatrixNorm::Two) and [`MinusTwo`](crate::MatrixNorm::MinusTwo) a rectangular matrix has
     /// one, too: the quotient of the largest and the smallest singular value, and its reciprocal.
     fn cond(a; norm: MatrixNorm) -> [R] = ops::cond(a, norm);
@@ -138,7 +139,7 @@ surfaces! {
         let (u, p) = ops::polar(a);
         [u, p]
     };
-    /// The matrix exponential.
+    /// The matrix exponential, with derivatives up to the eighth.
     fn matrix_exp(a) -> [T] = ops::matrix_exp(a);
     /// `A^n` for any integer n: a power of the inverse if n is negative, and the identity for 0.
     fn matrix_power(a; n: i64) -> [T] = ops::matrix_power(a, n);

@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use tenferro_core_ops::{Var, leaf, vjp_present};
-use tenferro_linalg::ops::{eig, eigh, eigvals, eigvalsh, solve};
+use tenferro_linalg::ops::{eig, eigh, eigh_generalized, eigvals, eigvalsh, solve};
 use tenferro_tensor::{C64, DType, Tensor, TypedTensor, Value};
 
 const DTYPES: [DType; 2] = [DType::F64, DType::C64];
@@ -210,5 +210,14 @@ fn extents_may_be_known_only_when_the_program_runs() {
             assert_close("w", &got[0], &tensor(&eigvalsh(&square)), 1e-14);
             assert_close("sum", &got[1], &tensor(&eigvalsh(&square).reduce_sum(None)), 1e-13);
         });
+    }
+}
+
+#[test]
+fn a_pencil_is_of_square_matrices_of_one_order() {
+    let of = |shape: [usize; 2]| now(&Tensor::full(DType::F64, shape, C64::new(1.0, 0.0)).unwrap());
+    for (a, b) in [([1, 3], [3, 3]), ([3, 3], [3, 1]), ([2, 2], [3, 3])] {
+        let e = on_cpu(|| eigh_generalized(&of(a), &of(b)).0.ok().err());
+        assert!(e.is_some_and(|e| e.to_string().contains("eigh_generalized")), "{a:?} {b:?}");
     }
 }

@@ -83,6 +83,20 @@ fn large_matrices_of_an_empty_stack_have_empty_results() -> Result<()> {
 }
 
 #[test]
+fn reflectors_that_repeat_act_on_no_columns() -> Result<()> {
+    const ROWS: usize = 1 << 58;
+    let one = Tensor::full(DType::F64, [1, 1], C64::new(1.0, 0.0))?;
+    let tau = Tensor::full(DType::F64, [1], C64::new(1.0, 0.0))?;
+    let packed = one.as_view().broadcast_view([ROWS, 1], [0, 1])?;
+    let none = Tensor::full(DType::F64, [ROWS, 0], C64::new(1.0, 0.0))?;
+    let op = HouseholderApply { adjoint: false };
+    let x = [packed.into(), (&tau).into(), (&none).into()];
+    let y = execute(&op, &x, Out::New, &mut CpuBackend::new())?;
+    assert_eq!(y[0].shape(), [ROWS, 0]);
+    Ok(())
+}
+
+#[test]
 fn results_that_no_memory_holds_are_errors() {
     assert!(of(&Svd { full: true }, &[&[WIDE, 0]]).is_err());
 }

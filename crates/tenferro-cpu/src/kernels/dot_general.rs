@@ -81,7 +81,10 @@ fn fold(axes: &[usize], shape: &[usize], strides: &[isize]) -> (usize, Option<is
     for &a in axes.iter().filter(|&&a| shape[a] != 1) {
         one = match one {
             None => Some((shape[a], strides[a])),
-            Some((len, s)) if strides[a] == s * len as isize => Some((len * shape[a], s)),
+            // Wraps only beside an extent of 0, and then no element is visited.
+            Some((len, s)) if strides[a] == s.wrapping_mul(len as isize) => {
+                Some((len.wrapping_mul(shape[a]), s))
+            }
             Some(_) => return (n, None),
         };
     }
@@ -252,6 +255,10 @@ impl Small {
     /// The operands have these extents and strides, and `y` room for the compact result.
     unsafe fn multiply<T: Gemm>(&self, a: *const T, b: *const T, y: *mut T) {
         let ([m, n, k, count], [left, right]) = (self.extents, self.sides);
+        // The other extents may then be of any size.
+        if m == 0 || n == 0 || count == 0 {
+            return;
+        }
         let conj = |v: T, conj: bool| if conj { v.conjugate() } else { v };
         for c in 0..count {
             let (a, b) =

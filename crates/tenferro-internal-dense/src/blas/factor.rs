@@ -3,7 +3,7 @@
 use num_complex::Complex;
 
 use super::{ComplexGesdd, Library, RealGesdd, ints, routines, work::with_work};
-use crate::Vectors;
+use crate::{Real, Vectors};
 
 /// P A = L U in place, `perm` as of [`lu`](crate::Dense::lu); false if it was not done.
 ///
@@ -16,11 +16,16 @@ pub(crate) unsafe fn lu<T: Library>((m, n): (usize, usize), a: *mut T, perm: *mu
         let [rows, columns, lda] = ints([m, n, m.max(1)])?;
         let mut pivots = smallvec::SmallVec::<[i32; 64]>::from_elem(0, k);
         let mut info = 0;
-        // SAFETY: the caller's promise; there are k pivots.
+        // SAFETY: the caller's promise; there are k pivots, and they are used where they are rows.
         unsafe {
             getrf(&rows, &columns, a, &lda, pivots.as_mut_ptr(), &mut info);
             for i in 0..m {
                 perm.add(i).write(i as i32);
+            }
+            if info < 0 || pivots.iter().zip(1..).any(|(&pivot, row)| pivot < row || pivot > rows) {
+                // The library has failed, and A is lost: what is left is not a number.
+                (0..m * n).for_each(|i| a.add(i).write(T::real(T::Real::of(f64::NAN))));
+                return Some(());
             }
             for (i, &pivot) in pivots.iter().enumerate() {
                 std::ptr::swap(perm.add(i), perm.add(pivot as usize - 1));
@@ -41,7 +46,14 @@ pub(crate) unsafe fn cholesky<T: Library>(n: usize, a: *mut T) -> Option<Result<
     let (order, mut info) = (i32::try_from(n).ok()?, 0);
     // SAFETY: the caller's promise.
     unsafe { potrf(&b'L', &order, a, &order.max(1), &mut info) };
-    Some(if info > 0 { Err(info as usize - 1) } else { Ok(()) })
+    // Some libraries take NaN for a positive pivot.
+    // SAFETY: the diagonal lies in the matrix.
+    let bad = (0..n).find(|&i| unsafe { !(*a.add(i + i * n)).finite() });
+    match info {
+        0 => Some(bad.map_or(Ok(()), Err)),
+        1.. => Some(Err(info as usize - 1)),
+        _ => None,
+    }
 }
 
 /// Whether [`reflectors`] and [`reflections`] are there for a matrix whose largest extent is `order`.

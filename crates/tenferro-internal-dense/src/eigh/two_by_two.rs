@@ -18,7 +18,8 @@ pub(super) unsafe fn eigh_2x2<T: Field>(job: &Job<T>) {
     // SAFETY: the elements lie in the triangle.
     let [a, below, c] = [(0, 0), (1, 0), (1, 1)].map(|(i, j)| unsafe { element(job.a, i, j) }.scale(factor));
     let (a, c, b) = (a.re(), c.re(), below.abs());
-    if b == zero {
+    // The reciprocal of a smaller number could overflow, and the largest element is far from it.
+    if b < T::Real::TINY {
         // The coordinate vectors, in the order of the diagonal.
         let (w, low, high) =
             if a <= c { ([a, c], [one, zero], [zero, one]) } else { ([c, a], [zero, one], [one, zero]) };

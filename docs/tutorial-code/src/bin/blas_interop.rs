@@ -29,9 +29,9 @@ fn int(n: usize) -> Result<i32> {
 
 /// `C = A B` by `dgemm`, which writes into a tensor's storage.
 fn product() -> Result<()> {
-    let a = TypedTensor::from_vec_row_major([2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
-    let b = TypedTensor::from_vec_row_major([3, 2], vec![7.0, 8.0, 9.0, 10.0, 11.0, 12.0])?;
-    let mut c = TypedTensor::from_vec_col_major([2, 2], vec![0.0; 4])?;
+    let a = TypedTensor::<f64>::from_vec_row_major([2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    let b = TypedTensor::<f64>::from_vec_row_major([3, 2], vec![7.0, 8.0, 9.0, 10.0, 11.0, 12.0])?;
+    let mut c = TypedTensor::<f64>::from_vec_col_major([2, 2], vec![0.0; 4])?;
     // Column-major and compact: the leading dimension is the number of rows.
     assert!(a.is_col_major_contiguous()? && b.is_col_major_contiguous()?);
     let ([m, k], n) = ([int(a.shape()[0])?, int(a.shape()[1])?], int(b.shape()[1])?);
@@ -61,7 +61,7 @@ fn product() -> Result<()> {
 
 /// `A = L L^T` by `dpotrf`, in place: L is left in the lower triangle.
 fn cholesky() -> Result<()> {
-    let mut a = TypedTensor::from_vec_col_major([2, 2], vec![4.0, 2.0, 2.0, 5.0])?;
+    let mut a = TypedTensor::<f64>::from_vec_col_major([2, 2], vec![4.0, 2.0, 2.0, 5.0])?;
     let (n, mut info) = (int(a.shape()[0])?, 0);
     // SAFETY: the buffer holds n n elements.
     unsafe { lapack::dpotrf(b'L', n, a.host_data_mut()?, n, &mut info) };
