@@ -11,7 +11,7 @@ use crate::{Field, Real, Strided};
 /// The factorization that reveals the rank.
 pub trait LuFull: Field {
     /// P A Q = L U of an m x n matrix: `packed` (m x n, column-major) receives U on and above the diagonal
-    /// and the unit lower L below it; element (i, j) of P A Q is element (rows[i], columns[j]) of A.
+    /// and the unit lower L below it; element (i, j) of P A Q is element (`rows[i]`, `columns[j]`) of A.
     ///
     /// Pivots are the largest elements by |re| + |im|: no element of L, and none of U relative to the
     /// diagonal of its row, has a modulus above sqrt(2), or 1 for real matrices. From the first pivot that is
