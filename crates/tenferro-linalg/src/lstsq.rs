@@ -14,7 +14,7 @@
 use crate::{
     batch::{Element, Matrices, Results, count, expect_matrix, expect_stack, unlisted},
     condition::Tolerance,
-    matrix::scale_rows,
+    matrix::{floating_of, scale_rows},
     stop_gradient::stop_gradient,
     svd::svd,
 };
@@ -183,8 +183,7 @@ fn try_lstsq(a: &Var, b: &Var, tolerance: Tolerance) -> Result<(Var, Var, Var, V
         let rank = a.rank().min(b.rank());
         return Err(Error::rank(name, "rank of an operand", rank, "at least 2 (1 for a vector b)"));
     }
-    let common = DType::promote(a.dtype(), b.dtype());
-    let dtype = if common.is_differentiable() { common } else { DType::F64 };
+    let dtype = floating_of(a, &b);
     let (a, b) = align_batch(name, &a.convert(dtype), &b.convert(dtype))?;
     let (u, s, vh) = svd(&a);
     s.ok()?;

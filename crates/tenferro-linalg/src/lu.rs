@@ -7,6 +7,7 @@
 use crate::{
     batch::{Element, Matrices, Results, count, expect_finite, expect_matrix, for_each, unlisted, work},
     matrix::{enlarge, floating, leading, permuted, unpermuted},
+    qr::right_solve,
     system::{System, expect_rows, paired},
     triangular::{Triangular, TriangularSolve, triangle_solve},
 };
@@ -63,10 +64,7 @@ pub(crate) fn packed_tangent(packed: &Var, da: &Var) -> Var {
     let left = |b: &Var| {
         apply1(&TriangularSolve { lower: true, unit_diagonal: true, adjoint: false }, &[&square, b])
     };
-    let right = |b: &Var| {
-        let op = TriangularSolve { lower: false, unit_diagonal: false, adjoint: true };
-        apply1(&op, &[&square, &b.adjoint()]).adjoint()
-    };
+    let right = |b: &Var| right_solve(b, &square);
     let b = right(&left(&leading(&leading(da, 0, &k), 1, &k)));
     let (strict, upper) = (b.tril(-1), b.triu(0));
     let dl = &square.tril(-1).matmul(&strict) + &strict;

@@ -20,7 +20,7 @@
 
 use crate::{
     batch::{Element, Matrices, Results, count, expect_matrix, for_each, unlisted, work},
-    matrix::{enlarge, floating, leading},
+    matrix::{enlarge, floating, leading, permuted},
     triangular::TriangularSolve,
 };
 use smallvec::{SmallVec, smallvec};
@@ -104,7 +104,7 @@ impl Primitive for PivotedQr {
     // The permutation is locally constant.
     fn jvp(&self, _: &[Var], y: &[Var], t: &[Tangent]) -> Outs<Tangent> {
         let Some(da) = &t[0] else { return smallvec![None, None, None] };
-        let (dq, dr) = tangents(&y[0], &y[1], &permuted(da, &y[2]));
+        let (dq, dr) = tangents(&y[0], &y[1], &permuted(da, &y[2], 1));
         smallvec![Some(dq), Some(dr), None]
     }
     fn saves(&self) -> Saves {
@@ -117,15 +117,6 @@ impl Primitive for PivotedQr {
                 else Err(unlisted(Self::NAME, dtype)))
         });
     }
-}
-
-/// `x[:, p]`.
-fn permuted(x: &Var, p: &Var) -> Var {
-    if p.rank() == 1 {
-        return x.index_select(p, 1);
-    }
-    let axes: SmallVec<[usize; 6]> = (1..x.rank()).collect();
-    x.gather(&p.broadcast_in_dim(&x.shape(), &axes), 1)
 }
 
 /// `B R^-1` with an upper triangular R.
