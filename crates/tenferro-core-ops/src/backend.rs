@@ -190,6 +190,8 @@ thread_local! {
 }
 
 /// Runs `f` with `backend` as the one that present values run on, in this thread.
+// Inlined, so that a view is returned in registers: through memory, it is read back before it is written there.
+#[inline]
 pub fn with_backend<R>(backend: &dyn Backend, f: impl FnOnce() -> R) -> R {
     struct Restore(Option<NonNull<dyn Backend>>);
     impl Drop for Restore {

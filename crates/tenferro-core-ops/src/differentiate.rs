@@ -57,7 +57,7 @@ impl Step for Node {
     }
 }
 
-type Link<S> = Option<(Arc<S>, u32)>;
+type Link<S> = Option<(Arc<S>, usize)>;
 /// Leaves, and what arrived at them.
 type Arrived<S> = Vec<(Arc<S>, Var)>;
 
@@ -72,7 +72,7 @@ fn sweep<S: Step>(
     let send = |todo: &mut BTreeMap<u64, (Arc<S>, Outs<Tangent>)>, to: &Link<S>, ct: Var| {
         if let Some((s, i)) = to {
             let (_, cts) = todo.entry(s.id()).or_insert_with(|| (s.clone(), smallvec![None; s.outputs()]));
-            accumulate(&mut cts[*i as usize], ct);
+            accumulate(&mut cts[*i], ct);
         }
     };
     for (to, ct) in seeds {
@@ -152,7 +152,7 @@ pub(crate) fn jvp_of_decomposition<P: Primitive>(op: &P, x: &[Var], t: &[Tangent
 }
 
 fn replay(slots: &[Var], x: &[Var], t: &[Tangent], y: &[Var]) -> Result<Outs<Tangent>> {
-    let mut env: HashMap<(u64, u32), (Var, Tangent)> = HashMap::new();
+    let mut env: HashMap<(u64, usize), (Var, Tangent)> = HashMap::new();
     for ((s, x), t) in slots.iter().zip(x).zip(t) {
         env.insert(key(s), (x.clone(), t.clone()));
     }
@@ -162,20 +162,20 @@ fn replay(slots: &[Var], x: &[Var], t: &[Tangent], y: &[Var]) -> Result<Outs<Tan
         let y = apply(&**op, &x.iter().collect::<Vec<_>>())?;
         let dy = if t.iter().any(Option::is_some) { op.jvp(&x, &y, &t) } else { smallvec![None; y.len()] };
         for (i, (y, t)) in y.into_iter().zip(dy).enumerate() {
-            env.insert((c.id(), i as u32), (y, t));
+            env.insert((c.id(), i), (y, t));
         }
     }
     Ok(y.iter().map(|v| dual(&env, v).1).collect())
 }
 
-fn key(v: &Var) -> (u64, u32) {
+fn key(v: &Var) -> (u64, usize) {
     match v {
         Var::Later(c, i) => (c.id(), *i),
         _ => (0, 0),
     }
 }
 
-fn dual(env: &HashMap<(u64, u32), (Var, Tangent)>, v: &Var) -> (Var, Tangent) {
+fn dual(env: &HashMap<(u64, usize), (Var, Tangent)>, v: &Var) -> (Var, Tangent) {
     match v {
         Var::Failed(_) => (v.clone(), Some(v.clone())),
         v => env.get(&key(v)).cloned().unwrap_or_else(|| (v.clone(), None)),
@@ -191,7 +191,7 @@ fn traced_id(op: &'static str, v: &Var) -> Result<u64> {
 }
 
 /// Among the calls of `program`, those that depend on the values `wrt`.
-fn active(program: &[Arc<Call>], wrt: &HashSet<(u64, u32)>) -> HashSet<u64> {
+fn active(program: &[Arc<Call>], wrt: &HashSet<(u64, usize)>) -> HashSet<u64> {
     let mut on = HashSet::new();
     for c in program {
         let depends =
@@ -217,7 +217,7 @@ pub fn vjp_traced(seeds: &[(Var, Var)], wrt: &[&Var]) -> Result<Vec<Tangent>> {
     }
     let program = reachable(seeds.iter().map(|(y, _)| y));
     let on = active(&program, &targets);
-    let mut found: HashMap<(u64, u32), Tangent> = HashMap::new();
+    let mut found: HashMap<(u64, usize), Tangent> = HashMap::new();
     let enter = |v: &Var| link(v).filter(|(c, _)| on.contains(&c.id()));
     let mut arrive = |v: &Var, ct: &Var| {
         if targets.contains(&key(v)) {
@@ -229,7 +229,7 @@ pub fn vjp_traced(seeds: &[(Var, Var)], wrt: &[&Var]) -> Result<Vec<Tangent>> {
     }
     let seeds: Vec<_> = seeds.iter().map(|(y, ct)| (enter(y), ct.clone())).collect();
     sweep(seeds, |c, cts, send| {
-        let y: Vec<Var> = (0..c.outputs().len()).map(|i| Var::Later(c.clone(), i as u32)).collect();
+        let y: Vec<Var> = (0..c.outputs().len()).map(|i| Var::Later(c.clone(), i)).collect();
         let need: Vec<bool> =
             c.inputs().iter().map(|v| enter(v).is_some() || targets.contains(&key(v))).collect();
         let op = c.op().expect("an active call applies an operation");
@@ -247,7 +247,7 @@ pub fn vjp_traced(seeds: &[(Var, Var)], wrt: &[&Var]) -> Result<Vec<Tangent>> {
 /// Tangents of the traced values `y` for tangents of the traced values `wrt`, as further calls; zero where
 /// they do not depend on them.
 pub fn jvp_traced(y: &[&Var], wrt: &[(Var, Var)]) -> Result<Vec<Tangent>> {
-    let mut t: HashMap<(u64, u32), Tangent> = HashMap::new();
+    let mut t: HashMap<(u64, usize), Tangent> = HashMap::new();
     for (w, dw) in wrt {
         traced_id("jvp", w)?;
         dw.ok()?;
@@ -262,12 +262,12 @@ pub fn jvp_traced(y: &[&Var], wrt: &[(Var, Var)]) -> Result<Vec<Tangent>> {
         let op = c.op().expect("an active call applies an operation");
         let x: SmallVec<[Tangent; 3]> =
             c.inputs().iter().map(|v| t.get(&key(v)).cloned().flatten()).collect();
-        let y: SmallVec<[Var; 3]> = (0..c.outputs().len()).map(|i| Var::Later(c.clone(), i as u32)).collect();
+        let y: SmallVec<[Var; 3]> = (0..c.outputs().len()).map(|i| Var::Later(c.clone(), i)).collect();
         for (i, dy) in op.jvp(c.inputs(), &y, &x).into_iter().enumerate() {
             if let Some(dy) = &dy {
                 dy.ok()?;
             }
-            t.entry((c.id(), i as u32)).or_insert(dy);
+            t.entry((c.id(), i)).or_insert(dy);
         }
     }
     Ok(y.iter().map(|y| t.get(&key(y)).cloned().flatten()).collect())

@@ -46,7 +46,7 @@ struct Record {
 #[derive(Debug)]
 struct Input {
     kept: Kept,
-    node: Option<(Arc<Node>, u32)>,
+    node: Option<(Arc<Node>, usize)>,
 }
 
 #[derive(Debug)]
@@ -105,7 +105,7 @@ pub(crate) fn record(op: &dyn Op, x: &[&Now], y: Outs<Value>) -> Outs<Var> {
     let node = Arc::new(Node { id: next_id(), kind: Kind::Call(record) });
     // No gradient flows through integers, so nothing upstream need be kept for them.
     let output = |v: Value, node: Arc<Node>, i: usize| {
-        Var::Now(if v.dtype().is_differentiable() { Now::with_node(v, node, i as u32) } else { Now::new(v) })
+        Var::Now(if v.dtype().is_differentiable() { Now::with_node(v, node, i) } else { Now::new(v) })
     };
     match y.into_inner() {
         Ok([only]) => Outs::from_buf([output(only, node, 0)]),
@@ -114,7 +114,7 @@ pub(crate) fn record(op: &dyn Op, x: &[&Now], y: Outs<Value>) -> Outs<Var> {
 }
 
 impl Kept {
-    fn var(&self, node: Option<(Arc<Node>, u32)>) -> Var {
+    fn var(&self, node: Option<(Arc<Node>, usize)>) -> Var {
         match self {
             Kept::Value(v) => Var::Now(match node {
                 Some((n, i)) => Now::with_node(v.clone(), n, i),
@@ -154,7 +154,7 @@ impl Node {
     }
 
     /// The node that input `i` came from.
-    pub(crate) fn parents(&self) -> impl Iterator<Item = Option<&(Arc<Node>, u32)>> {
+    pub(crate) fn parents(&self) -> impl Iterator<Item = Option<&(Arc<Node>, usize)>> {
         let x = match &self.kind {
             Kind::Call(r) => &r.x[..],
             Kind::Leaf(_) => &[],
@@ -167,8 +167,7 @@ impl Node {
     pub(crate) fn values(self: &Arc<Node>, history: bool) -> (SmallVec<[Var; 3]>, SmallVec<[Var; 3]>) {
         let Kind::Call(r) = &self.kind else { return (smallvec![], smallvec![]) };
         let x = r.x.iter().map(|i| i.kept.var(i.node.clone().filter(|_| history))).collect();
-        let y =
-            r.y.iter().enumerate().map(|(i, y)| y.var(history.then(|| (self.clone(), i as u32)))).collect();
+        let y = r.y.iter().enumerate().map(|(i, y)| y.var(history.then(|| (self.clone(), i)))).collect();
         (x, y)
     }
 

@@ -31,7 +31,7 @@ pub enum Var {
     /// Present.
     Now(Now),
     /// Output `.1` of a recorded call.
-    Later(Arc<Call>, u32),
+    Later(Arc<Call>, usize),
     /// What went wrong; applying anything to it gives the same error.
     Failed(Error),
 }
@@ -40,7 +40,7 @@ pub enum Var {
 #[derive(Clone, Debug)]
 pub struct Now {
     value: Value,
-    node: Option<(Arc<Node>, u32)>,
+    node: Option<(Arc<Node>, usize)>,
 }
 
 impl Now {
@@ -49,7 +49,7 @@ impl Now {
         Now { value, node: None }
     }
 
-    pub(crate) fn with_node(value: Value, node: Arc<Node>, output: u32) -> Now {
+    pub(crate) fn with_node(value: Value, node: Arc<Node>, output: usize) -> Now {
         Now { value, node: Some((node, output)) }
     }
 
@@ -59,7 +59,7 @@ impl Now {
     }
 
     /// The tape node that this is output `.1` of.
-    pub fn node(&self) -> Option<&(Arc<Node>, u32)> {
+    pub fn node(&self) -> Option<&(Arc<Node>, usize)> {
         self.node.as_ref()
     }
 }
@@ -298,7 +298,7 @@ fn record(op: &dyn Op, x: &[&Var]) -> Result<Outs<Var>> {
             Var::Later(c, i) => {
                 scope = scope.max(c.scope);
                 h.write_u128(c.hash);
-                h.write_u32(*i);
+                h.write_usize(*i);
             }
             Var::Now(n) => hash_value(&n.value, &mut h),
             Var::Failed(e) => return Err(e.clone()),
@@ -321,7 +321,7 @@ fn record(op: &dyn Op, x: &[&Var]) -> Result<Outs<Var>> {
         equal.retain(|c| c.strong_count() > 0);
         equal.push(Arc::downgrade(&call));
     }
-    Ok((0..n).map(|i| Var::Later(call.clone(), i as u32)).collect())
+    Ok((0..n).map(|i| Var::Later(call.clone(), i)).collect())
 }
 
 /// The live calls that decide extents, by structural hash: an extent names its call, but does not hold it.
@@ -427,7 +427,7 @@ impl Var {
             Var::Now(n) => {
                 Aval { dtype: n.value.dtype(), shape: n.value.shape().iter().map(|&n| Dim::Lit(n)).collect() }
             }
-            Var::Later(c, i) => c.y[*i as usize].clone(),
+            Var::Later(c, i) => c.y[*i].clone(),
             Var::Failed(_) => Aval { dtype: DType::F64, shape: Extents::new() },
         }
     }
@@ -436,7 +436,7 @@ impl Var {
     pub fn dtype(&self) -> DType {
         match self {
             Var::Now(n) => n.value.dtype(),
-            Var::Later(c, i) => c.y[*i as usize].dtype,
+            Var::Later(c, i) => c.y[*i].dtype,
             Var::Failed(_) => DType::F64,
         }
     }
@@ -445,7 +445,7 @@ impl Var {
     pub fn rank(&self) -> usize {
         match self {
             Var::Now(n) => n.value.shape().len(),
-            Var::Later(c, i) => c.y[*i as usize].shape.len(),
+            Var::Later(c, i) => c.y[*i].shape.len(),
             Var::Failed(_) => 0,
         }
     }
@@ -459,7 +459,7 @@ impl Var {
     pub fn extent(&self, axis: usize) -> Dim {
         match self {
             Var::Now(n) => Dim::Lit(n.value.shape()[axis]),
-            Var::Later(c, i) => c.y[*i as usize].shape[axis].clone(),
+            Var::Later(c, i) => c.y[*i].shape[axis].clone(),
             Var::Failed(_) => Dim::Lit(1),
         }
     }
@@ -470,7 +470,7 @@ impl Var {
             (Var::Now(a), Var::Now(b)) => {
                 a.value.dtype() == b.value.dtype() && same_shape(a.value.shape(), b.value.shape())
             }
-            (Var::Later(a, i), Var::Later(b, j)) => a.y[*i as usize] == b.y[*j as usize],
+            (Var::Later(a, i), Var::Later(b, j)) => a.y[*i] == b.y[*j],
             (a, b) => a.aval() == b.aval(),
         }
     }

@@ -74,8 +74,10 @@ impl EagerRuntime {
     /// If the value is traced or an error.
     #[inline]
     pub fn wrap(&self, v: Var) -> Result<EagerTensor> {
-        v.value()?;
-        Ok(EagerTensor { var: v, runtime: self.clone() })
+        match v {
+            Var::Now(now) => Ok(EagerTensor { var: Var::Now(now), runtime: self.clone() }),
+            v => Err(v.into_value().expect_err("it is not present")),
+        }
     }
 
     /// That tensors are of this runtime.

@@ -47,14 +47,7 @@ impl Layout {
     /// tensor takes.
     #[inline]
     pub fn contiguous(shape: &[usize]) -> Self {
-        let mut stride = 1_isize;
-        let strides = dims::from_fn(shape.len(), |axis| {
-            let own = stride;
-            // Wraps only for empty shapes, where no stride is ever used.
-            stride = stride.wrapping_mul(shape[axis] as isize);
-            own
-        });
-        Layout { shape: shape.into(), strides, offset: 0 }
+        Layout { shape: shape.into(), strides: compact_strides(shape), offset: 0 }
     }
 
     /// From its parts, for backends whose storage is not compact.
@@ -406,10 +399,8 @@ impl Layout {
         match from.strides {
             Some(old) => (0..rank).for_each(|axis| strides[axis] = old[perm[axis]]),
             None => {
-                for axis in 0..rank {
-                    let before = &from.shape[..perm[axis]];
-                    strides[axis] = before.iter().fold(1, |s: isize, &n| s.wrapping_mul(n as isize));
-                }
+                let old = compact_strides(from.shape);
+                (0..rank).for_each(|axis| strides[axis] = old[perm[axis]]);
             }
         }
         self.offset = from.offset;
@@ -467,6 +458,18 @@ impl Layout {
         }
         self
     }
+}
+
+/// The strides of a column-major tensor without gaps.
+#[inline]
+fn compact_strides(shape: &[usize]) -> Strides {
+    let mut stride = 1_isize;
+    dims::from_fn(shape.len(), |axis| {
+        let own = stride;
+        // Wraps only for empty shapes, where no stride is ever used.
+        stride = stride.wrapping_mul(shape[axis] as isize);
+        own
+    })
 }
 
 /// Where elements lie: a layout, or without strides a compact one.

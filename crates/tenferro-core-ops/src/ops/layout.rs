@@ -352,7 +352,13 @@ impl Var {
             return self.clone();
         }
         self.view_now(|x| x.transpose(Transpose::NAME, perm).ok())
-            .unwrap_or_else(|| apply1(&Transpose { perm: Axes::from_slice(perm) }, &[self]))
+            .unwrap_or_else(|| self.transpose_long(perm))
+    }
+
+    /// [`transpose`](Self::transpose) after its shortcut has declined.
+    #[inline(never)]
+    fn transpose_long(&self, perm: &[usize]) -> Var {
+        apply1(&Transpose { perm: Axes::from_slice(perm) }, &[self])
     }
 
     /// The conjugate transpose of the first two axes.
@@ -390,15 +396,18 @@ impl Var {
     /// Every `steps[i]`-th element from `starts[i]` up to, but not including, `limits[i]` along axis `i`.
     #[inline]
     pub fn slice<D: Extent>(&self, starts: &[D], limits: &[D], steps: &[usize]) -> Var {
-        let now =
-            self.view_now(|x| x.slice(Slice::NAME, &D::literals(starts)?, &D::literals(limits)?, steps).ok());
-        now.unwrap_or_else(|| {
-            let lengths = [starts.len(), limits.len(), steps.len()];
-            match self.one_per_axis(Slice::NAME, "number of starts, limits and steps", lengths) {
-                Ok(()) => apply1(&Slice::new(starts, limits, steps), &[self]),
-                Err(e) => Var::Failed(e),
-            }
-        })
+        self.view_now(|x| x.slice(Slice::NAME, &D::literals(starts)?, &D::literals(limits)?, steps).ok())
+            .unwrap_or_else(|| self.slice_long(starts, limits, steps))
+    }
+
+    /// [`slice`](Self::slice) after its shortcut has declined.
+    #[inline(never)]
+    fn slice_long<D: Extent>(&self, starts: &[D], limits: &[D], steps: &[usize]) -> Var {
+        let lengths = [starts.len(), limits.len(), steps.len()];
+        match self.one_per_axis(Slice::NAME, "number of starts, limits and steps", lengths) {
+            Ok(()) => apply1(&Slice::new(starts, limits, steps), &[self]),
+            Err(e) => Var::Failed(e),
+        }
     }
 
     /// Checks that three lists of parameters have an entry for every axis.

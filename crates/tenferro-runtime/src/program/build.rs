@@ -151,7 +151,7 @@ impl Builder {
     pub(super) fn place(&mut self, v: &Var, placed: &Placed) -> Result<Ref> {
         match v {
             Var::Now(n) => Ok(self.present(n.value())),
-            Var::Later(c, i) => Ok(placed[&c.id()][*i as usize]),
+            Var::Later(c, i) => Ok(placed[&c.id()][*i]),
             Var::Failed(e) => Err(e.clone()),
         }
     }
