@@ -3,8 +3,11 @@
 //! faer spends 40 ns before its first multiplication, three times a whole 2 x 2 product, so matrices up to
 //! 4 x 4 and vectors take plain loops, compiled for the baseline and for AVX2 + FMA and chosen at run time.
 
+mod pack;
+mod register;
 mod small;
 mod sum;
+mod tiles;
 mod vector;
 
 use faer::Par;
@@ -55,6 +58,7 @@ pub(crate) unsafe fn gemm<T: Sum>(
             // A row of C: transpose the whole equation.
             let (a, x, c) = (b.transposed(), a.transposed(), Target { row: c.col, col: c.row, ..c });
             dispatch(MatrixVector { m: n, k, a, x, out: Output { c, ..out } });
+        } else if tiles::tiled((m, n, k), a, b, out) {
         } else {
             if beta != T::ZERO && beta != T::ONE {
                 out.scale(m, n);

@@ -2,11 +2,12 @@
 
 use num_complex::Complex;
 
+use super::register::Registers;
 use crate::Real;
 use crate::provider::Provider;
 
 /// A number with a way to sum products.
-pub(crate) trait Sum: Provider {
+pub(crate) trait Sum: Provider<Real: Registers> {
     /// Adds a b to a sum kept as (sum a re b, sum a im b), which makes the complex product a pair of
     /// multiplications of contiguous reals by one real, without shuffles. `FMA` says that the fused
     /// operation is one instruction.
