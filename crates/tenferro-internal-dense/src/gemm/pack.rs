@@ -8,14 +8,19 @@ use crate::{Factor, Field};
 /// Copies an m x k matrix, unconjugated, to contiguous columns: the element (i, p) to `to + i + p ld`.
 ///
 /// # Safety
-/// The elements of `from` can be read, those at `to` written, m <= ld, the two do not overlap, and the processor
-/// has AVX2.
+/// The elements of `from` can be read, those at `to` written, m <= ld, the two do not overlap, and the
+/// processor has AVX2.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn pack<T: Field>((m, k): (usize, usize), from: Factor<T>, to: *mut T, ld: usize) {
     let shape = ((0, m), (0, k));
     // SAFETY: a `Complex<f32>` moves as an f64 does, at any alignment. The rest is the caller's promise.
     unsafe {
         match size_of::<T>() {
+            _ if from.row == 1 => {
+                for p in 0..k {
+                    to.add(p * ld).copy_from_nonoverlapping(from.ptr.offset(p as isize * from.col), m);
+                }
+            }
             4 if from.col == 1 => rows::<f32, 8, 4>((m, k), from.ptr.cast(), from.row, to.cast(), ld),
             8 if from.col == 1 => rows::<f64, 4, 2>((m, k), from.ptr.cast(), from.row, to.cast(), ld),
             _ => elements(shape, from, to, ld),
@@ -79,8 +84,8 @@ unsafe fn elements<T: Copy>(
     }
 }
 
-/// A type whose blocks of R rows are transposed in registers. The halves of a register are loaded from different
-/// rows, so that nothing has to cross between them.
+/// A type whose blocks of R rows are transposed in registers. The halves of a register are loaded from
+/// different rows, so that nothing has to cross between them.
 trait Block<const R: usize>: Copy {
     /// Copies sixteen bytes of each row to columns `ld` elements apart.
     ///

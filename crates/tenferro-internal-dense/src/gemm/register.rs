@@ -15,7 +15,8 @@ pub(crate) trait Register<T: Real>: Copy {
     const LANES: usize;
     /// Registers in a column of the largest tile.
     const HEIGHT: usize;
-    /// Columns of the largest tile. With `HEIGHT` registers of A and one of B, its sums fill the register file.
+    /// Columns of the largest tile. With `HEIGHT` registers of A and one of B, its sums fill the register
+    /// file.
     const WIDTH: usize;
     /// Whether a load under a mask costs no more than one without.
     const FREE_MASK: bool;

@@ -2,8 +2,11 @@
 
 use num_complex::Complex;
 
+#[cfg(target_arch = "x86_64")]
 use super::register::Registers;
 use crate::Real;
+#[cfg(not(target_arch = "x86_64"))]
+use crate::Real as Registers;
 use crate::provider::Provider;
 
 /// A number with a way to sum products.

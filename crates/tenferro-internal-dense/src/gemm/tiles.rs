@@ -1,13 +1,15 @@
 //! Products of middle size, by tiles of C whose sums stay in registers.
 //!
 //! A tile is a few registers high and a few columns wide. For each p its rows of column p of A are loaded and
-//! multiplied by B(p, j) in all lanes, added to the sums of column j. Neither factor is copied when the columns of A
-//! are contiguous; there is no blocking for caches, so the factors are to fit into the second level.
+//! multiplied by B(p, j) in all lanes, added to the sums of column j. B is read where it lies, A too if its
+//! columns are contiguous; there is no blocking for caches.
 //!
 //! Complex columns of A are real ones of twice the length, and a column of B is two: its real parts and its
-//! imaginary parts. The sums s of A re(b) and t of A im(b) make s + i t; conjugation is a matter of signs at the end.
+//! imaginary parts. The sums s of A re(b) and t of A im(b) make s + i t; conjugation is a matter of signs at
+//! the end.
 //!
-//! Invariant: each element of C is one sum over p = 0, 1, .. of fused operations, whatever the tile it lies in.
+//! Invariant: each element of C is one sum over p = 0, 1, .. of fused operations, whatever the tile it lies
+//! in.
 
 // Index loops of constant length over several arrays at once are what is unrolled into registers.
 #![allow(clippy::needless_range_loop)]
@@ -20,7 +22,20 @@ use super::{Output, Sum};
 use crate::workspace::with_uninit;
 use crate::{Factor, Field, Target};
 
-/// Multiplies by tiles, if the processor has the registers and the shape is one for which this wins; tells whether.
+/// Most elements of each of the three matrices: 96 x 96. Beyond, faer's blocking for the caches wins, by 10
+/// to 20 % at 16 x 16 x 1000, 300 x 2 x 300 and 300 x 300 x 2, or its division among threads. Within, tiles
+/// take 0.35 to 1.0 of its time in one thread, but for real matrices of less than a register of rows: 1.15 at
+/// 2 x 20 x 20, 1.3 at 7 x 100 x 3.
+const LARGEST: usize = 96 * 96;
+
+/// Columns that are a multiple of so many bytes apart fall on a quarter of the first level of the caches or
+/// less, and displace one another if there are more than `CROWD` of them; a copy of a panel that more than
+/// `REUSE` tiles read takes less time than that.
+const CROWDED: usize = 1024;
+const CROWD: usize = 32;
+const REUSE: usize = 4;
+
+/// Multiplies by tiles, if the processor has the registers and the matrices are not too large; tells whether.
 ///
 /// # Safety
 /// The promise of [`gemm`](super::gemm), and no extent is zero.
@@ -30,6 +45,33 @@ pub(super) unsafe fn tiled<T: Sum>(
     b: Factor<T>,
     out: Output<T>,
 ) -> bool {
+    let small = |x: usize, y: usize| x.checked_mul(y).is_some_and(|len| len <= LARGEST);
+    if !(small(m, n) && small(m, k) && small(k, n)) {
+        return false;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { by_tiles(true, (m, n, k), a, b, out) || by_tiles(false, (m, n, k), a, b, out) }
+}
+
+/// Multiplies by tiles with AVX-512 if `wide`, else with AVX2 and FMA, if the processor has that; tells
+/// whether.
+///
+/// # Safety
+/// The promise of [`gemm`](super::gemm), and no extent is zero.
+pub(super) unsafe fn by_tiles<T: Sum>(
+    wide: bool,
+    (m, n, k): (usize, usize, usize),
+    a: Factor<T>,
+    b: Factor<T>,
+    out: Output<T>,
+) -> bool {
+    let present = match wide {
+        true => <T::Real as Registers>::Avx512::present(),
+        false => <T::Real as Registers>::Avx2::present(),
+    };
+    if !present {
+        return false;
+    }
     let c = out.c;
     let product = if c.row != 1 && c.col == 1 {
         // Columns of the transposed equation are contiguous.
@@ -40,12 +82,9 @@ pub(super) unsafe fn tiled<T: Sum>(
     };
     // SAFETY: the processor has the instructions; the rest is the caller's promise.
     unsafe {
-        if <T::Real as Registers>::Avx512::present() {
-            product.run::<<T::Real as Registers>::Avx512>();
-        } else if <T::Real as Registers>::Avx2::present() {
-            product.run::<<T::Real as Registers>::Avx2>();
-        } else {
-            return false;
+        match wide {
+            true => product.run::<<T::Real as Registers>::Avx512>(),
+            false => product.run::<<T::Real as Registers>::Avx2>(),
         }
     }
     true
@@ -59,8 +98,8 @@ pub(super) struct Tiles<T> {
     pub(super) out: Output<T>,
 }
 
-/// Divides `len` into the fewest pieces of at most `most`, as equal as possible, and calls `f` with the start and
-/// the length of each.
+/// Divides `len` into the fewest pieces of at most `most`, as equal as possible, and calls `f` with the start
+/// and the length of each.
 #[inline(always)]
 fn evenly(len: usize, most: usize, mut f: impl FnMut(usize, usize)) {
     let pieces = len.div_ceil(most);
@@ -87,8 +126,8 @@ impl<T: Sum> Tiles<T> {
             evenly(rows.div_ceil(V::LANES), V::HEIGHT, |top, height| {
                 let i = top * V::LANES / Self::PARTS;
                 let last = (rows - (top + height - 1) * V::LANES).min(V::LANES);
-                // SAFETY: the tiles divide C; the copy has `most` elements for each of k columns, and a processor
-                // with either instruction set has AVX2. The rest is the caller's promise.
+                // SAFETY: the tiles divide C; the copy has `most` elements for each of k columns, and a
+                // processor with either instruction set has AVX2. The rest is the caller's promise.
                 unsafe {
                     let mut a = self.a.skip(i, 0);
                     if let Some(copy) = copy {
@@ -102,7 +141,10 @@ impl<T: Sum> Tiles<T> {
                 }
             });
         };
-        if self.a.row == 1 || m == 1 {
+        let crowded = self.a.col.unsigned_abs().wrapping_mul(size_of::<T>()) % CROWDED == 0
+            && k > CROWD
+            && n * Self::PARTS > REUSE * V::WIDTH;
+        if m == 1 || (self.a.row == 1 && !crowded) {
             panels(None);
         } else {
             // Used for one panel of rows after the other, the copy remains in the first level of the caches.
@@ -110,7 +152,8 @@ impl<T: Sum> Tiles<T> {
         }
     }
 
-    /// The tile at `at`, whose rows of A are `a`, of `height` registers, `last` lanes of the last one taken, and `width` real columns.
+    /// The tile at `at`, whose rows of A are `a`, of `height` registers, `last` lanes of the last one taken,
+    /// and `width` real columns.
     ///
     /// # Safety
     /// As for `run`, and the tile lies within C.
@@ -181,11 +224,8 @@ impl<T: Sum> Tiles<T> {
                         let mut column = [zero; H];
                         for h in 0..H {
                             let from = from.add(h * V::LANES);
-                            column[h] = if MASKED && h + 1 == H {
-                                V::load_masked(from, mask)
-                            } else {
-                                V::load(from)
-                            };
+                            column[h] =
+                                if MASKED && h + 1 == H { V::load_masked(from, mask) } else { V::load(from) };
                         }
                         for w in 0..W {
                             let b = V::splat(*columns[w].wrapping_offset(p));
