@@ -1,8 +1,8 @@
 //! Matrix products: a BLAS if there is one, else faer, above a size threshold; own loops below it.
 //!
-//! faer spends 40 ns before its first multiplication, three times a whole 2 x 2 product, so matrices up to 4
-//! x 4 and vectors take plain loops, compiled for the baseline and for AVX2 + FMA and chosen at run time. Up
-//! to 96 x 96, tiles in vector registers win, where the processor has such.
+//! faer spends 40 ns before its first multiplication, three times a whole 2 x 2 product, so matrices up to
+//! 4 x 4 and vectors take plain loops, compiled for the baseline and for AVX2 + FMA and chosen at run time.
+//! Up to 96 x 96, tiles in vector registers win, where the processor has such.
 //!
 //! Invariant: which of them computes a product depends on its shape and the processor, not on the number of
 //! threads.
@@ -27,8 +27,8 @@ pub(crate) use sum::Sum;
 use tiles::tiled;
 use vector::MatrixVector;
 
-/// Largest number of real matrix elements for which own products with a vector beat faer; of complex ones,
-/// they never do.
+/// Largest number of real matrix elements for which own products with a vector beat faer; of complex ones, they
+/// never do.
 const VECTOR: usize = 1 << 14;
 
 /// Tiles need the vector instructions of x86.

@@ -13,7 +13,7 @@ use crate::{Factor, Field};
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn pack<T: Field>((m, k): (usize, usize), from: Factor<T>, to: *mut T, ld: usize) {
     let shape = ((0, m), (0, k));
-    // SAFETY: a `Complex<f32>` moves as an f64 does, at any alignment. The rest is the caller's promise.
+    // SAFETY: a `Complex<f32>` moves as an f64 does, which is never accessed as if it were aligned. The rest is the caller's promise.
     unsafe {
         match size_of::<T>() {
             _ if from.row == 1 => {
@@ -79,7 +79,10 @@ unsafe fn elements<T: Copy>(
     for p in left..right {
         for i in top..bottom {
             // SAFETY: (i, p) lies within the matrix.
-            unsafe { *to.add(i + p * ld) = *from.ptr.offset(i as isize * from.row + p as isize * from.col) };
+            unsafe {
+                let at = from.ptr.offset(i as isize * from.row + p as isize * from.col);
+                to.add(i + p * ld).write_unaligned(at.read_unaligned());
+            }
         }
     }
 }

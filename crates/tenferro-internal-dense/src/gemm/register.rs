@@ -15,8 +15,8 @@ pub(crate) trait Register<T: Real>: Copy {
     const LANES: usize;
     /// Registers in a column of the largest tile.
     const HEIGHT: usize;
-    /// Columns of the largest tile. With `HEIGHT` registers of A and one of B, its sums fill the register
-    /// file.
+    /// Columns of the largest tile. Its sums, `HEIGHT` registers of A and one of B leave a register free, without
+    /// which the compiler moves sums to memory and back.
     const WIDTH: usize;
     /// Whether a load under a mask costs no more than one without.
     const FREE_MASK: bool;
@@ -97,9 +97,10 @@ impl Registers for f32 {
 
 macro_rules! registers {
     (
-        $t:ty, $register:ty, [$($feature:tt)*], $enable:literal, $lanes:literal, $height:literal x $width:literal,
-        $free:literal, $mask:ty, $mask_of:expr,
-        $splat:ident $load:ident $load_masked:ident $store:ident $store_masked:ident $mul_add:ident $add_i:expr
+        $t:ty, $register:ty, [$($feature:tt)*], $enable:literal,
+        $lanes:literal, $height:literal x $width:literal, $free:literal, $mask:ty, $mask_of:expr,
+        $splat:ident $load:ident $load_masked:ident $store:ident $store_masked:ident $mul_add:ident
+        $add_i:expr
     ) => {
         impl Register<$t> for $register {
             type Mask = $mask;
@@ -193,26 +194,32 @@ unsafe fn load8(mask: __m256i, from: *const f32) -> __m256 {
 }
 
 registers!(
-    f64, __m512d, ["avx512f"], "avx512f", 8, 4 x 6, true, __mmask8, |lanes: usize| 0xff >> (8 - lanes),
+    f64, __m512d, ["avx512f" "avx2" "fma"], "avx512f",
+    8, 4 x 6, true, __mmask8, |lanes: usize| 0xff >> (8 - lanes),
     _mm512_set1_pd _mm512_loadu_pd _mm512_maskz_loadu_pd _mm512_storeu_pd _mm512_mask_storeu_pd
     _mm512_fmadd_pd
     |s: Self, t: Self| _mm512_fmaddsub_pd(s, _mm512_set1_pd(1.0), _mm512_permute_pd::<0b0101_0101>(t))
 );
 registers!(
-    f32, __m512, ["avx512f"], "avx512f", 16, 4 x 6, true, __mmask16, |lanes: usize| 0xffff >> (16 - lanes),
+    f32, __m512, ["avx512f" "avx2" "fma"], "avx512f",
+    16, 4 x 6, true, __mmask16, |lanes: usize| 0xffff >> (16 - lanes),
     _mm512_set1_ps _mm512_loadu_ps _mm512_maskz_loadu_ps _mm512_storeu_ps _mm512_mask_storeu_ps
     _mm512_fmadd_ps
     |s: Self, t: Self| _mm512_fmaddsub_ps(s, _mm512_set1_ps(1.0), _mm512_permute_ps::<0b10_11_00_01>(t))
 );
 registers!(
-    f64, __m256d, ["avx2" "fma"], "avx2,fma", 4, 2 x 6, false, __m256i,
+    f64, __m256d, ["avx2" "fma"], "avx2,fma",
+    4, 2 x 6, false, __m256i,
     |lanes: usize| _mm256_cmpgt_epi64(_mm256_set1_epi64x(lanes as i64), _mm256_set_epi64x(3, 2, 1, 0)),
     _mm256_set1_pd _mm256_loadu_pd load4 _mm256_storeu_pd _mm256_maskstore_pd _mm256_fmadd_pd
     |s: Self, t: Self| _mm256_addsub_pd(s, _mm256_permute_pd::<0b0101>(t))
 );
 registers!(
-    f32, __m256, ["avx2" "fma"], "avx2,fma", 8, 2 x 6, false, __m256i,
-    |lanes: usize| _mm256_cmpgt_epi32(_mm256_set1_epi32(lanes as i32), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0)),
+    f32, __m256, ["avx2" "fma"], "avx2,fma",
+    8, 2 x 6, false, __m256i,
+    |lanes: usize| {
+        _mm256_cmpgt_epi32(_mm256_set1_epi32(lanes as i32), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0))
+    },
     _mm256_set1_ps _mm256_loadu_ps load8 _mm256_storeu_ps _mm256_maskstore_ps _mm256_fmadd_ps
     |s: Self, t: Self| _mm256_addsub_ps(s, _mm256_permute_ps::<0b10_11_00_01>(t))
 );

@@ -216,10 +216,10 @@ impl<T: Sum> Tiles<T> {
                         #[inline(always)]
                         |w| b.skip(0, w / Self::PARTS).ptr.cast::<T::Real>().add(w % Self::PARTS),
                     );
-                    let (mut from, step) = (a.ptr.cast::<T::Real>(), a.col * parts);
+                    let (mut from, step) = (a.ptr.cast::<T::Real>(), a.col.wrapping_mul(parts));
                     let zero = V::splat(T::Real::ZERO);
                     let mut sum = [[zero; H]; W];
-                    let mut p = 0;
+                    let mut p = 0_isize;
                     for _ in 0..self.shape.2 {
                         let mut column = [zero; H];
                         for h in 0..H {
@@ -234,7 +234,7 @@ impl<T: Sum> Tiles<T> {
                             }
                         }
                         from = from.wrapping_offset(step);
-                        p += self.b.row * parts;
+                        p = p.wrapping_add(self.b.row.wrapping_mul(parts));
                     }
                     if T::COMPLEX {
                         self.complex::<V, H, W>(&mut sum);
