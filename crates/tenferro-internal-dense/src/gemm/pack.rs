@@ -13,7 +13,8 @@ use crate::{Factor, Field};
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn pack<T: Field>((m, k): (usize, usize), from: Factor<T>, to: *mut T, ld: usize) {
     let shape = ((0, m), (0, k));
-    // SAFETY: a `Complex<f32>` moves as an f64 does, which is never accessed as if it were aligned. The rest is the caller's promise.
+    // SAFETY: a `Complex<f32>` moves as an f64 does, which is never accessed as if it were aligned. The rest
+    // is the caller's promise.
     unsafe {
         match size_of::<T>() {
             _ if from.row == 1 => {
