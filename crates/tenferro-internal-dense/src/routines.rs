@@ -55,6 +55,24 @@ pub trait Dense: Cholesky + Eig + Eigh + LuFull + Qr {
         par: Par,
     );
 
+    /// [`gemm`](Dense::gemm) by the method for middle sizes whatever the shape, with the registers of AVX-512
+    /// if `wide`, else of AVX2; tells whether the processor has them. Tests reach those of AVX2 on every
+    /// machine by no other way.
+    ///
+    /// # Safety
+    /// As for [`gemm`](Dense::gemm), and no extent is zero.
+    #[doc(hidden)]
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn gemm_by_tiles(
+        wide: bool,
+        shape: (usize, usize, usize),
+        alpha: Self,
+        a: Factor<Self>,
+        b: Factor<Self>,
+        beta: Self,
+        c: Target<Self>,
+    ) -> bool;
+
     /// B <- T^-1 B, or conj(T)^-1 B if `conj`, with T the given triangle of an n x n matrix, taken with a unit
     /// diagonal if the flag beside it says so, and B of n x nrhs.
     ///
@@ -152,6 +170,19 @@ macro_rules! routines {
             ) {
                 // SAFETY: the caller's.
                 unsafe { gemm::gemm(shape, alpha, a, b, beta, c, par) }
+            }
+
+            unsafe fn gemm_by_tiles(
+                wide: bool,
+                shape: (usize, usize, usize),
+                alpha: Self,
+                a: Factor<Self>,
+                b: Factor<Self>,
+                beta: Self,
+                c: Target<Self>,
+            ) -> bool {
+                // SAFETY: the caller's.
+                unsafe { gemm::gemm_by_tiles(wide, shape, alpha, a, b, beta, c) }
             }
 
             unsafe fn triangular_solve(

@@ -33,19 +33,24 @@ fn workspace<O>(words: usize, f: impl FnOnce(&mut [Word]) -> O) -> O {
     out
 }
 
-/// Calls `f` on `len` zeros in this thread's workspace.
-pub(crate) fn with_zeros<T: Field, O>(len: usize, f: impl FnOnce(&mut [T]) -> O) -> O {
+/// Calls `f` on memory for `len` numbers in this thread's workspace.
+pub(crate) fn with_uninit<T: Field, O>(len: usize, f: impl FnOnce(&mut [MaybeUninit<T>]) -> O) -> O {
     let bytes = len.checked_mul(size_of::<T>()).expect("a workspace that memory could hold");
     let words = bytes.div_ceil(size_of::<Word>());
     workspace(words, |buffer| {
-        let start = buffer.as_mut_ptr().cast::<T>();
-        // SAFETY: the words hold at least `len` elements and are aligned for every field; all-zero bits are
-        // the number zero of each.
-        let zeros = unsafe {
-            start.write_bytes(0, len);
-            std::slice::from_raw_parts_mut(start, len)
-        };
-        f(zeros)
+        // SAFETY: the words hold at least `len` elements and are aligned for every field.
+        f(unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast(), len) })
+    })
+}
+
+/// Calls `f` on `len` zeros in this thread's workspace.
+pub(crate) fn with_zeros<T: Field, O>(len: usize, f: impl FnOnce(&mut [T]) -> O) -> O {
+    with_uninit::<T, O>(len, |memory| {
+        // SAFETY: all-zero bits are the number zero of every field.
+        f(unsafe {
+            memory.as_mut_ptr().write_bytes(0, len);
+            memory.assume_init_mut()
+        })
     })
 }
 

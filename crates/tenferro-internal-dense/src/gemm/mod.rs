@@ -2,9 +2,19 @@
 //!
 //! faer spends 40 ns before its first multiplication, three times a whole 2 x 2 product, so matrices up to
 //! 4 x 4 and vectors take plain loops, compiled for the baseline and for AVX2 + FMA and chosen at run time.
+//! Up to 96 x 96, tiles in vector registers win, where the processor has such.
+//!
+//! Invariant: which of them computes a product depends on its shape and the processor, not on the number of
+//! threads.
 
+#[cfg(target_arch = "x86_64")]
+mod pack;
+#[cfg(target_arch = "x86_64")]
+mod register;
 mod small;
 mod sum;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 mod vector;
 
 use faer::Par;
@@ -13,11 +23,19 @@ use crate::simd::dispatch;
 use crate::{Factor, Field, Target, blas};
 use small::{SMALL, Small};
 pub(crate) use sum::Sum;
+#[cfg(target_arch = "x86_64")]
+use tiles::tiled;
 use vector::MatrixVector;
 
 /// Largest number of real matrix elements for which own products with a vector beat faer; of complex ones, they
 /// never do.
 const VECTOR: usize = 1 << 14;
+
+/// Tiles need the vector instructions of x86.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn tiled<T: Sum>(_: (usize, usize, usize), _: Factor<T>, _: Factor<T>, _: Output<T>) -> bool {
+    false
+}
 
 /// See [`Dense::gemm`](crate::Dense::gemm).
 ///
@@ -55,12 +73,38 @@ pub(crate) unsafe fn gemm<T: Sum>(
             // A row of C: transpose the whole equation.
             let (a, x, c) = (b.transposed(), a.transposed(), Target { row: c.col, col: c.row, ..c });
             dispatch(MatrixVector { m: n, k, a, x, out: Output { c, ..out } });
+        } else if tiled((m, n, k), a, b, out) {
         } else {
             if beta != T::ZERO && beta != T::ONE {
                 out.scale(m, n);
             }
             T::product((m, n, k), alpha, a, b, beta != T::ZERO, c, par);
         }
+    }
+}
+
+/// [`gemm`] by tiles whatever the shape, with AVX-512 if `wide`, else with AVX2 and FMA, if the processor has
+/// that; tells whether.
+///
+/// # Safety
+/// As for [`gemm`], and no extent is zero.
+#[allow(clippy::too_many_arguments)]
+pub(crate) unsafe fn gemm_by_tiles<T: Sum>(
+    wide: bool,
+    shape: (usize, usize, usize),
+    alpha: T,
+    a: Factor<T>,
+    b: Factor<T>,
+    beta: T,
+    c: Target<T>,
+) -> bool {
+    // SAFETY: the caller's promise.
+    #[cfg(target_arch = "x86_64")]
+    return unsafe { tiles::by_tiles(wide, shape, a, b, Output { alpha, beta, c }) };
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (wide, shape, alpha, a, b, beta, c);
+        false
     }
 }
 

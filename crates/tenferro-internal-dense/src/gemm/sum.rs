@@ -2,11 +2,15 @@
 
 use num_complex::Complex;
 
+#[cfg(target_arch = "x86_64")]
+use super::register::Registers;
 use crate::Real;
+#[cfg(not(target_arch = "x86_64"))]
+use crate::Real as Registers;
 use crate::provider::Provider;
 
 /// A number with a way to sum products.
-pub(crate) trait Sum: Provider {
+pub(crate) trait Sum: Provider<Real: Registers> {
     /// Adds a b to a sum kept as (sum a re b, sum a im b), which makes the complex product a pair of
     /// multiplications of contiguous reals by one real, without shuffles. `FMA` says that the fused
     /// operation is one instruction.
