@@ -116,13 +116,17 @@ fn a_factor_of_one_multiplies_nothing() {
         };
         let [new, same] = both(case, dtype, (1.0, large), (0.0, f64::NAN));
         assert_eq!(values(&same), values(&new), "{what}");
-        // A provider may multiply complex sums by 1 before it adds them.
-        if !dtype.is_complex() || case.1.len() == 1 {
+        // The provider multiplies complex sums by 1 before it adds them, and what they are added to where neither
+        // rows nor columns are contiguous.
+        let product = dtype.is_complex() && case.1.len() == 2;
+        if !product {
             let [new, sum] = both(case, dtype, (1.0, large), (1.0, 2.0));
             let two = full(dtype, new.shape(), 2.0);
             assert_eq!(values(&sum), values(&new.add(&two, &mut CpuBackend::new()).unwrap()), "{what}");
         }
-        assert_eq!(accumulated(case, dtype, (1.0, 1.0), (1.0, f64::INFINITY)), ["inf 0"], "{what}");
-        assert_eq!(accumulated(case, dtype, (3.0, 0.0), (1.0, f64::INFINITY)), ["inf 0"], "{what}");
+        if !(product && case.0.starts_with('b')) {
+            assert_eq!(accumulated(case, dtype, (1.0, 1.0), (1.0, f64::INFINITY)), ["inf 0"], "{what}");
+            assert_eq!(accumulated(case, dtype, (3.0, 0.0), (1.0, f64::INFINITY)), ["inf 0"], "{what}");
+        }
     });
 }
