@@ -52,7 +52,7 @@ fn orders(cpu: &mut CpuBackend) -> Result<()> {
     assert!(from_the_left.plan(&shapes)?.flops() > 50.0 * best.flops());
     // The same by a path, as opt_einsum and JAX have it; other ways are `Greedy`, `Optimal` and `TreeSA`.
     let path = chain.optimized(Optimize::path([(0, 1), (0, 1)]))?;
-    let x = shapes.map(|shape| TypedTensor::full(shape, 0.1));
+    let x = shapes.map(|shape| TypedTensor::<f64>::full(shape, 0.1));
     let [a, b, c] = [&x[0], &x[1], &x[2]].map(|x| x.as_ref().expect("it fits in memory"));
     let y = [&chain, &from_the_left, &path].map(|einsum| TypedTensor::einsum(einsum, &[a, b, c], cpu));
     for y in y {
