@@ -11,11 +11,12 @@ const USAGE: &str = "\
 Usage: cargo xtask CHORE
 
 Chores:
-  check           formatting and lints, warnings denied
+  check           formatting and lints, warnings denied, of every choice of provider
   test            every test and documentation example
   memcheck        the tests of the unsafe memory code under valgrind
   docs            the API documentation, warnings denied, and every tutorial program
   blas            the conformance suite and the BLAS program on the system's OpenBLAS
+  oracles         a replay of the folder that TENFERRO_ORACLES names, which docs/oracles.md must tell
   op-table        docs/operations.md, from the list of operations
   oracle-table    docs/oracles.md, by a replay of the folder that TENFERRO_ORACLES names
   bench [ARGS]    the benchmarks; ARGS go to them
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         (Some("memcheck"), true) => memcheck(),
         (Some("docs"), true) => docs(),
         (Some("blas"), true) => blas(),
+        (Some("oracles"), true) => oracles(),
         (Some("op-table"), true) => op_table(),
         (Some("oracle-table"), true) => oracle_table(),
         (Some("bench"), _) => cargo("run --release --package benchmarks --").args(rest).finish(),
@@ -60,6 +62,18 @@ fn main() -> ExitCode {
 fn check() -> Done {
     cargo("fmt --all --check").finish()?;
     cargo("clippy --release --workspace --all-targets -- --deny warnings").finish()?;
+    // Without a provider of matrix products, and with one that is linked.
+    cargo("clippy --release --package tenferro-cpu --lib --no-default-features -- --deny warnings")
+        .finish()?;
+    cargo("clippy --release --package tenferro-cpu --package tenferro-internal-dense --lib")
+        .args([
+            "--features",
+            "tenferro-cpu/cpu-blas,tenferro-internal-dense/blas",
+            "--",
+            "--deny",
+            "warnings",
+        ])
+        .finish()?;
     tutorial("fmt --check").finish()?;
     tutorial("clippy --release --all-targets -- --deny warnings").finish()
 }
@@ -89,16 +103,19 @@ fn docs() -> Done {
     Ok(())
 }
 
-/// Through function pointers, which needs no other build of the tests; and linked, as users do it. The library is
-/// that of the environment variable TENFERRO_BLAS, or the system's.
+/// Through function pointers, which needs no other build of the tests; and linked. The library is that of the
+/// environment variable TENFERRO_BLAS, or the system's.
 fn blas() -> Done {
     let library = std::env::var_os("TENFERRO_BLAS").unwrap_or_else(|| "libopenblas.so.0".into());
     cargo("test --release --workspace --test conformance --test blas")
         .env("TENFERRO_BLAS", library)
         .finish()?;
-    tutorial("run --no-default-features --features cpu-blas --bin blas_interop")
-        .env("RUSTFLAGS", "-l dylib=openblas -l dylib=lapack")
-        .finish()
+    // Flags of this program alone, so that its dependencies are those of the other programs. As arguments of
+    // the linker they come last, after the crates whose symbols they have.
+    tutorial("rustc --release --no-default-features --features cpu-blas --bin blas_interop")
+        .args(["--", "-C", "link-arg=-lopenblas", "-C", "link-arg=-llapack"])
+        .finish()?;
+    run(Command::new(target().join("release").join("blas_interop")))
 }
 
 fn op_table() -> Done {
@@ -108,8 +125,35 @@ fn op_table() -> Done {
 }
 
 fn oracle_table() -> Done {
-    let path = root().join("docs").join("oracles.md");
-    cargo("test --release --workspace --test oracles").env("TENFERRO_ORACLES_TABLE", path).finish()
+    replay(&root().join("docs").join("oracles.md"))
+}
+
+fn oracles() -> Done {
+    let (path, table) = (root().join("docs").join("oracles.md"), target().join("oracles.md"));
+    replay(&table)?;
+    let read =
+        |path: &Path| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+    let (written, now) = (read(&path)?, read(&table)?);
+    if written == now {
+        return Ok(());
+    }
+    let differs = written.lines().zip(now.lines()).position(|(a, b)| a != b);
+    let line = differs.unwrap_or_else(|| written.lines().count().min(now.lines().count()));
+    let [is, should] = [&written, &now].map(|text| text.lines().nth(line).unwrap_or("nothing"));
+    Err(format!(
+        "{} is stale at line {}:\n  it has    {is}\n  should be {should}\n\
+         write it by `TENFERRO_ORACLES=FOLDER cargo xtask oracle-table`",
+        path.display(),
+        line + 1
+    ))
+}
+
+/// Replays the outside reference values, with the table going to a file.
+fn replay(table: &Path) -> Done {
+    if std::env::var_os("TENFERRO_ORACLES").is_none() {
+        return Err("TENFERRO_ORACLES is to name the folder of reference values".into());
+    }
+    cargo("test --release --workspace --test oracles").env("TENFERRO_ORACLES_TABLE", table).finish()
 }
 
 /// The names of the tutorial programs, which are the files of its `src/bin`.
@@ -130,6 +174,11 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the workspace")
 }
 
+/// The folder of builds.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |path| root().join(path))
+}
+
 /// A cargo command in the workspace, its words separated by spaces.
 fn cargo(words: &str) -> Chore {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -140,8 +189,17 @@ fn cargo(words: &str) -> Chore {
 /// A cargo command on the tutorial programs, in the workspace's build folder: dependencies are built once.
 fn tutorial(words: &str) -> Chore {
     let (verb, rest) = words.split_once(' ').expect("a verb and its options");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    cargo(verb).args(["--manifest-path", TUTORIAL]).args(rest.split(' ')).env("CARGO_TARGET_DIR", target)
+    cargo(verb).args(["--manifest-path", TUTORIAL]).args(rest.split(' ')).env("CARGO_TARGET_DIR", target())
+}
+
+fn run(mut command: Command) -> Done {
+    let name = command.get_program().to_string_lossy().into_owned();
+    eprintln!("$ {name}");
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{name}: {status}")),
+        Err(error) => Err(format!("{name}: {error}")),
+    }
 }
 
 struct Chore(Command);

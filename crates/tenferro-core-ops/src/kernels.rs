@@ -18,7 +18,7 @@ use std::{
         atomic::{AtomicPtr, Ordering},
     },
 };
-use tenferro_tensor::{DType, Result, Tensor};
+use tenferro_tensor::{DType, Result, Tensor, UninitTensor};
 
 /// A kernel of primitive `P` on backend `B`: parameters, backend, inputs, the shapes and dtypes that
 /// [`Primitive::infer`] gave for the outputs, and where they go. It may rely on what the shape rule checked:
@@ -47,20 +47,38 @@ pub struct Prepared(Box<Addressed>);
 
 type Addressed = dyn Fn(&[*const u8], *mut u8) + Send + Sync;
 
+/// Most operands of a prepared kernel.
+const MOST: usize = 6;
+
 impl Prepared {
     /// `f` reads operands at the addresses it is given and writes every element of the compact result.
     pub fn new(f: impl Fn(&[*const u8], *mut u8) + Send + Sync + 'static) -> Self {
         Prepared(Box::new(f))
     }
 
-    /// Runs the kernel.
+    /// Runs the kernel on operands whose first elements are at these addresses, with the result in a buffer.
+    ///
+    /// # Errors
+    /// Those of the addresses.
     ///
     /// # Safety
-    /// The addresses are those of the first elements of operands, in order, like the ones it was prepared
-    /// for, and of a result apart from them; nobody else uses the result.
+    /// The operands are, in order, like the ones it was prepared for by [`Kernel::prepare`], and the buffer
+    /// is like the result.
     #[inline]
-    pub unsafe fn call(&self, x: &[*const u8], y: *mut u8) {
-        (self.0)(x, y)
+    pub unsafe fn run(
+        &self,
+        x: impl Iterator<Item = Result<*const u8>>,
+        mut y: UninitTensor,
+    ) -> Result<Tensor> {
+        let (mut at, mut n) = ([std::ptr::null(); MOST], 0);
+        for (at, address) in at.iter_mut().zip(x) {
+            *at = address?;
+            n += 1;
+        }
+        (self.0)(&at[..n], y.as_mut_byte_ptr());
+        // SAFETY: the kernel has written every element of a result like the buffer, as the caller promises,
+        // which nobody else uses.
+        Ok(unsafe { y.assume_init() })
     }
 }
 
@@ -101,6 +119,11 @@ impl Kernel {
     #[inline]
     pub fn shortcuts(&self) -> Shortcuts {
         self.shortcuts
+    }
+
+    /// The kernel prepared for operands like these and a result like `y`, if that is worth it.
+    pub fn prepare(&self, op: &dyn Op, x: &[Coming<'_>], y: &Aval) -> Option<Prepared> {
+        self.shortcuts.prepare.filter(|_| x.len() <= MOST)?(op, x, y)
     }
 
     /// Call the kernel. `op` and `backend` are of the types it was listed for.

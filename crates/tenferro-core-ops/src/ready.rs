@@ -20,18 +20,20 @@ pub struct Ready {
     op: Arc<dyn Op>,
     x: SmallVec<[Aval; 2]>,
     y: Aval,
-    found: OnceLock<Found>,
+    found: OnceLock<Box<Found>>,
 }
 
-/// Operands of a [`Prepared`] kernel that is called without further ado.
-const MOST: usize = 4;
+/// For so many backends the kernel is kept; more, which come and go, look for it at each call.
+const BACKENDS: usize = 8;
 
-/// The kernel of the first backend that ran it.
+/// The kernel of a backend.
 struct Found {
     backend: (TypeId, usize),
     kernel: Kernel,
     /// For compact operands.
     prepared: Option<Prepared>,
+    /// That of the backend that came next.
+    next: OnceLock<Box<Found>>,
 }
 
 impl std::fmt::Debug for Found {
@@ -75,36 +77,50 @@ impl Ready {
         if x.len() != self.x.len() || !x.iter().zip(&self.x).all(alike) {
             return Err(self.unlike(x));
         }
-        let key = key(backend);
-        let found = match self.found.get() {
-            Some(found) if found.backend == key => found,
-            _ => {
+        let looked;
+        let (kernel, prepared) = match self.found(backend) {
+            Some(found) => (&found.kernel, found.prepared.as_ref()),
+            None => {
                 let Some(kernel) = self.kernel(backend) else { return Ok(None) };
-                let first = || Found { backend: key, kernel, prepared: self.prepare(&kernel) };
-                let found = self.found.get_or_init(first);
-                if found.backend != key {
-                    return self.call(backend, &kernel, x).map(Some);
-                }
-                found
+                looked = kernel;
+                (&looked, None)
             }
         };
-        let compact = x.len() <= MOST && x.iter().all(|r| r.strides().is_none() && r.is_host());
-        match &found.prepared {
-            Some(prepared) if compact && backend.takes_shortcuts() => {
-                let mut from = [std::ptr::null(); MOST];
-                for (from, r) in from.iter_mut().zip(x) {
-                    *from = r.host_byte_ptr()?;
-                }
-                let mut to = Tensor::uninit(self.y.dtype, &self.y.shape)?;
+        let compact = || x.iter().all(|r| r.strides().is_none() && r.is_host());
+        match prepared {
+            Some(prepared) if backend.takes_shortcuts() && compact() => {
+                let to = Tensor::uninit(self.y.dtype, &self.y.shape)?;
                 // SAFETY: the operands have the dtypes and shapes that the kernel was prepared for, are
-                // compact and in host memory; the result is new and as the shape rule says.
-                unsafe {
-                    prepared.call(&from[..x.len()], to.as_mut_byte_ptr());
-                    Ok(Some(to.assume_init()))
-                }
+                // compact and in host memory; the result is as the shape rule says.
+                unsafe { prepared.run(x.iter().map(TensorRef::host_byte_ptr), to) }.map(Some)
             }
-            _ => self.call(backend, &found.kernel, x).map(Some),
+            _ => self.call(backend, kernel, x).map(Some),
         }
+    }
+
+    /// The kernel for a backend, looked for when it first comes; `None` if there is none or no room.
+    #[inline]
+    fn found(&self, backend: &dyn Backend) -> Option<&Found> {
+        let key = key(backend);
+        let mut at = &self.found;
+        for _ in 0..BACKENDS {
+            let found = match at.get() {
+                Some(found) => found,
+                None => {
+                    let kernel = self.kernel(backend)?;
+                    let prepared = self.prepare(&kernel);
+                    // Another backend may be first.
+                    at.get_or_init(|| {
+                        Box::new(Found { backend: key, kernel, prepared, next: OnceLock::new() })
+                    })
+                }
+            };
+            if found.backend == key {
+                return Some(found);
+            }
+            at = &found.next;
+        }
+        None
     }
 
     fn kernel(&self, backend: &dyn Backend) -> Option<Kernel> {
@@ -114,7 +130,7 @@ impl Ready {
     fn prepare(&self, kernel: &Kernel) -> Option<Prepared> {
         let coming: SmallVec<[Coming<'_>; 2]> =
             self.x.iter().map(|aval| Coming { aval, strides: None }).collect();
-        kernel.shortcuts().prepare.and_then(|prepare| prepare(&*self.op, &coming, &self.y))
+        kernel.prepare(&*self.op, &coming, &self.y)
     }
 
     fn call(&self, backend: &dyn Backend, kernel: &Kernel, x: &[TensorRef<'_>]) -> Result<Tensor> {

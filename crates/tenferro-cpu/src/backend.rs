@@ -146,6 +146,11 @@ impl Backend for CpuBackend {
                 return Err(Error::placement(op.name(), "operand", operand.placement(), expected));
             }
         }
+        if let Out::Accumulate { alpha, .. } = out
+            && kernels::accumulate::is_zero(y[0].dtype, *alpha)
+        {
+            return self.store(op.name(), Outs::new(), y, out);
+        }
         let checked = self.checks_nan();
         if checked && let Some(chain) = op.chain() {
             // Step by step, so that the error names the one that made the NaN.
@@ -188,7 +193,8 @@ impl Backend for CpuBackend {
 }
 
 impl CpuBackend {
-    /// Puts the results of a kernel that does not write into views where they belong.
+    /// Puts the results of a kernel that does not write into views where they belong; none if all that is wanted is
+    /// a multiple of what the view holds.
     fn store(
         &self,
         op: &'static str,
@@ -213,7 +219,7 @@ impl CpuBackend {
                 }
             }
             Out::Accumulate { alpha, beta, view } => {
-                kernels::accumulate::store(self, op, &results[0], alpha, beta, view)?
+                kernels::accumulate::store(self, op, results.first(), alpha, beta, view)?
             }
         }
         Ok(Outs::new())

@@ -3,8 +3,9 @@
 //!
 //! An axis of literal extent 1 whose label has another extent elsewhere is repeated along it, which for a
 //! product means that the operand lacks the label: the axis is dropped, and the rest of the einsum never sees
-//! it. This is all the broadcasting there is, for letters as for the axes of an ellipsis. Inside one operand
-//! extents are equal, and a symbolic extent is never repeated, whatever it turns out to be.
+//! it. This is all the broadcasting there is, for letters and numbers as for the axes of an ellipsis. Inside one
+//! operand extents are equal, and a symbolic extent is never repeated, whatever it turns out to be. Nor is one of
+//! a network in the manner of ncon, whose bonds have two ends alike.
 
 use crate::expression::Expression;
 use crate::notation::Notation;
@@ -71,8 +72,10 @@ impl Binding {
         let units: SmallVec<[&[u8]; 4]> = shapes.operands().collect();
         let ranks: SmallVec<[usize; 4]> = units.iter().map(|axes| axes.len()).collect();
         let notation = expression.notation_for(&ranks)?;
-        let dropped: SmallVec<[Axes; 4]> =
-            (0..units.len()).map(|operand| dropped(&notation, &units, operand)).collect();
+        let dropped: SmallVec<[Axes; 4]> = match notation.is_network() {
+            true => SmallVec::new(),
+            false => (0..units.len()).map(|operand| dropped(&notation, &units, operand)).collect(),
+        };
         if dropped.iter().all(|axes| axes.is_empty()) {
             let op = EinsumOp::new(notation, optimize.clone())?;
             return Ok(Binding { op, dropped: SmallVec::new() });

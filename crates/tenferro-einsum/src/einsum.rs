@@ -92,7 +92,8 @@ impl Einsum {
         Ok(einsum)
     }
 
-    /// The einsum of operands and output with these labels; see [`Notation::new`]. Remembered as texts are.
+    /// The einsum of operands and output with these labels; see [`Notation::new`]. Numbers mean what letters do:
+    /// an extent 1 is repeated, too. Remembered as texts are.
     ///
     /// # Errors
     /// Those of [`Notation::new`].
@@ -119,7 +120,8 @@ impl Einsum {
     /// positive label are contracted, and axis `k` of the output is the one labelled `-1 - k`. The order is
     /// that of the labels: the two tensors with the smallest label left are contracted over all that they
     /// share, and what is not connected is multiplied last. Another order is that of
-    /// [`optimized`](Self::optimized). Remembered as texts are.
+    /// [`optimized`](Self::optimized). Unlike in an einsum of letters or numbers, an extent 1 is not repeated: the
+    /// two ends of a bond are alike, or it is an error. Remembered as texts are.
     ///
     /// ```
     /// use tenferro_einsum::{Einsum, Optimize};
@@ -164,6 +166,11 @@ impl Einsum {
         &self.0.expression
     }
 
+    /// The name in errors.
+    pub(crate) fn name(&self) -> &'static str {
+        self.0.expression.op()
+    }
+
     /// How the order of contraction is found.
     pub fn optimize(&self) -> &Optimize {
         &self.0.optimize
@@ -194,7 +201,7 @@ impl Einsum {
 /// The einsum of values, which are promoted to a common dtype.
 ///
 /// Axes with one label have one extent; but a literal extent 1 is repeated along the axes of other operands
-/// that have the label.
+/// that have the label, unless the labels are those of ncon.
 pub fn einsum(op: &Einsum, x: &[&Var]) -> Var {
     if let Some(plain) = &op.0.plain
         && let (Some(shapes), Some(_)) = (present(x), common_number(x))
@@ -217,7 +224,7 @@ fn applied(op: &Einsum, x: &[&Var]) -> Result<Var> {
         dtype = DType::promote(dtype, v.ok()?.dtype());
     }
     if !NUMBERS.contains(&dtype) {
-        return Err(Error::dtype("einsum", "operands", dtype, "numbers"));
+        return Err(Error::dtype(op.name(), "operands", dtype, "numbers"));
     }
     let binding = op.binding(Shapes::of_values(x))?;
     if x.iter().all(|v| v.dtype() == dtype) {
@@ -248,14 +255,23 @@ impl fmt::Debug for Einsum {
     }
 }
 
-/// What says which einsum is meant: text such as `"ij,jk->ik"`, or an [`Einsum`], [`Expression`] or
-/// [`Notation`] made before.
+/// What says which einsum is meant: text such as `"ij,jk->ik"`, or an [`Einsum`], [`Expression`],
+/// [`Notation`] or [`PreparedEinsum`](crate::PreparedEinsum) made before.
 pub trait Subscripts {
     /// The einsum.
     ///
     /// # Errors
     /// Text that is none.
     fn einsum(&self) -> Result<Cow<'_, Einsum>>;
+
+    /// Whether these may be its operands. What is meant for given extents takes no others; all else is found out
+    /// when the einsum is applied.
+    ///
+    /// # Errors
+    /// Operands of another number, or of other extents, than it is prepared for.
+    fn accepts(&self, _: &[&Var]) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl Subscripts for str {
@@ -291,5 +307,9 @@ impl Subscripts for Einsum {
 impl<S: Subscripts + ?Sized> Subscripts for &S {
     fn einsum(&self) -> Result<Cow<'_, Einsum>> {
         (**self).einsum()
+    }
+
+    fn accepts(&self, x: &[&Var]) -> Result<()> {
+        (**self).accepts(x)
     }
 }

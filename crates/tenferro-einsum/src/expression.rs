@@ -28,6 +28,8 @@ use tenferro_tensor::{Error, Result};
 pub struct Expression {
     pub(crate) terms: SmallVec<[Term; 3]>,
     pub(crate) output: Option<Term>,
+    /// A network in the manner of ncon: no extent is repeated.
+    pub(crate) network: bool,
 }
 
 /// One operand, or the output.
@@ -50,7 +52,7 @@ impl Term {
     }
 
     /// How many axes the ellipsis of a tensor of this rank stands for.
-    fn extra(&self, operand: usize, rank: usize) -> Result<usize> {
+    fn extra(&self, op: &'static str, operand: usize, rank: usize) -> Result<usize> {
         let named = self.labels.len();
         let at_least = if self.ellipsis.is_some() { "at least " } else { "" };
         match rank.checked_sub(named) {
@@ -58,7 +60,7 @@ impl Term {
             _ => {
                 let expected = format_args!("{at_least}{named}, the labels \"{}\"", Text(&self.labels));
                 let expected = expected.to_string();
-                Err(Error::rank("einsum", format!("rank of operand {operand}"), rank, expected))
+                Err(Error::rank(op, format!("rank of operand {operand}"), rank, expected))
             }
         }
     }
@@ -85,11 +87,11 @@ impl Expression {
     pub fn notation_for(&self, ranks: &[usize]) -> Result<Notation> {
         if ranks.len() != self.terms.len() {
             let expected = format!("{} for \"{self}\"", self.terms.len());
-            return Err(Error::argument("einsum", "number of operands", ranks.len(), expected));
+            return Err(Error::argument(self.op(), "number of operands", ranks.len(), expected));
         }
         let (mut inputs, mut widest) = (SmallVec::new(), 0);
         for (operand, (term, rank)) in self.terms.iter().zip(ranks).enumerate() {
-            let extra = term.extra(operand, *rank)?;
+            let extra = term.extra(self.op(), operand, *rank)?;
             inputs.push(term.with_ellipsis(extra));
             widest = widest.max(extra);
         }
@@ -98,7 +100,7 @@ impl Expression {
             Some(term) => term.labels.clone(),
             None => Term { labels: self.implicit(), ..Term::default() }.with_ellipsis(widest),
         };
-        Ok(Notation::with(inputs, output))
+        Ok(Notation::with(inputs, output).of_network(self.network))
     }
 
     /// The labels, if there is no ellipsis.
@@ -110,6 +112,11 @@ impl Expression {
         self.notation_for(&ranks).ok()
     }
 
+    /// The name of the operation in errors.
+    pub(crate) fn op(&self) -> &'static str {
+        if self.network { "ncon" } else { "einsum" }
+    }
+
     /// How many operands there are.
     pub fn operands(&self) -> usize {
         self.terms.len()
@@ -118,7 +125,8 @@ impl Expression {
     /// The same without parentheses.
     pub(crate) fn unnested(&self) -> Expression {
         let term = |term: &Term| Term { opens: 0, closes: 0, ..term.clone() };
-        Expression { terms: self.terms.iter().map(term).collect(), output: self.output.clone() }
+        let terms = self.terms.iter().map(term).collect();
+        Expression { terms, output: self.output.clone(), network: self.network }
     }
 
     /// Whether parentheses say something about the order of contraction.
@@ -170,7 +178,7 @@ impl From<&Notation> for Expression {
     fn from(notation: &Notation) -> Self {
         let term = |labels: &[u32]| Term { labels: labels.into(), ..Term::default() };
         let terms = notation.inputs().iter().map(|labels| term(labels)).collect();
-        Expression { terms, output: Some(term(notation.output())) }
+        Expression { terms, output: Some(term(notation.output())), network: notation.is_network() }
     }
 }
 

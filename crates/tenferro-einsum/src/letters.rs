@@ -71,12 +71,17 @@ impl Display for Text<'_> {
     }
 }
 
-/// One label, quoted.
+/// One label as errors name it: quoted, or a number.
 pub(crate) struct Quoted(pub(crate) u32);
 
 impl Display for Quoted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}'", Text(&[self.0]))
+        match self.0.wrapping_sub(SIGNED) as i32 {
+            number if number.unsigned_abs() <= MAX_SIGNED && letter_of(self.0).is_none() => {
+                write!(f, "{number}")
+            }
+            _ => write!(f, "'{}'", Text(&[self.0])),
+        }
     }
 }
 
@@ -105,5 +110,7 @@ mod tests {
     fn labels_without_a_letter_show_what_they_are() {
         let all = [u32::MAX, 0, ellipsis_axis(0), signed(-3), signed(12)];
         assert_eq!(Text(&all).to_string(), "{4294967295}a...[-1]{-3}{12}");
+        let quoted = all.map(|label| Quoted(label).to_string());
+        assert_eq!(quoted, ["'{4294967295}'", "'a'", "'...[-1]'", "-3", "12"]);
     }
 }

@@ -13,7 +13,7 @@
 //! axis, as elementwise operations align shapes, wherever the ellipsis stands; and an output that is not
 //! given has the ellipsis first. An extent 1 against another extent of one label is repeated if it is known
 //! to be 1 and belongs to another operand; a symbol is never repeated, and a run that binds it to 1 against
-//! another extent is an error.
+//! another extent is an error. Labels that are numbers mean what letters do; the networks of ncon repeat nothing.
 //!
 //! Invariant: the order of contraction depends on labels and extents alone (but for annealing), not on which
 //! thread or which call comes first, so that results repeat bit by bit.

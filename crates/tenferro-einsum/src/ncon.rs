@@ -37,7 +37,7 @@ pub(crate) fn notation(labels: &[&[i32]]) -> Result<Notation> {
     }
     let inputs = labels.iter().map(|axes| axes.iter().map(|label| signed(*label)).collect()).collect();
     let output: Labels = (1..=open).map(|k| signed(-k)).collect();
-    Ok(Notation::with(inputs, output))
+    Ok(Notation::with(inputs, output).of_network(true))
 }
 
 fn places(labels: &[&[i32]]) -> Result<BTreeMap<i32, Places>> {
@@ -90,7 +90,8 @@ pub(crate) fn path(labels: &[&[i32]]) -> Vec<Positions> {
 /// Whether a notation is that of these labels.
 pub(crate) fn is_of(notation: &Notation, labels: &[&[i32]]) -> bool {
     let inputs = notation.inputs();
-    inputs.len() == labels.len()
+    notation.is_network()
+        && inputs.len() == labels.len()
         && inputs.iter().zip(labels).all(|(x, axes)| x.iter().copied().eq(axes.iter().map(|l| signed(*l))))
 }
 

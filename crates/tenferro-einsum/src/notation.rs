@@ -39,6 +39,8 @@ pub struct Notation {
     digest: u64,
     inputs: SmallVec<[Labels; 3]>,
     output: Labels,
+    /// A network in the manner of ncon: no extent is repeated.
+    network: bool,
 }
 
 impl Notation {
@@ -82,7 +84,21 @@ impl Notation {
             digest.add(labels.len() as u64);
             labels.iter().for_each(|label| digest.add(u64::from(*label)));
         }
-        Notation { digest: digest.0, inputs, output }
+        Notation { digest: digest.0, inputs, output, network: false }
+    }
+
+    /// The same labels, of a network or not.
+    pub(crate) fn of_network(self, network: bool) -> Self {
+        Notation { network, ..self }
+    }
+
+    pub(crate) fn is_network(&self) -> bool {
+        self.network
+    }
+
+    /// The name of the operation in errors.
+    pub(crate) fn op(&self) -> &'static str {
+        if self.network { "ncon" } else { OP }
     }
 
     /// Whether an operand has this label.
@@ -121,13 +137,14 @@ impl Notation {
     ) -> Result<Extents<D>> {
         if shapes.len() != self.inputs.len() {
             let expected = format!("{} for \"{self}\"", self.inputs.len());
-            return Err(Error::argument(OP, "number of operands", shapes.len(), expected));
+            return Err(Error::argument(self.op(), "number of operands", shapes.len(), expected));
         }
         let mut axes: SmallVec<[(u32, usize, usize); 12]> = SmallVec::new();
         for (operand, (labels, shape)) in self.inputs.iter().zip(shapes).enumerate() {
             if labels.len() != shape.len() {
                 let expected = format!("{}, the labels \"{}\"", labels.len(), Text(labels));
-                return Err(Error::rank(OP, format!("rank of operand {operand}"), shape.len(), expected));
+                let what = format!("rank of operand {operand}");
+                return Err(Error::rank(self.op(), what, shape.len(), expected));
             }
             axes.extend(labels.iter().enumerate().map(|(axis, label)| (*label, operand, axis)));
         }
@@ -141,7 +158,7 @@ impl Notation {
                     if !equal(known, extent)? {
                         let what = format!("extent of label {} in operand {operand}", Quoted(label));
                         let expected = format!("{known} as in operand {first}");
-                        return Err(Error::shape(OP, what, extent, expected));
+                        return Err(Error::shape(self.op(), what, extent, expected));
                     }
                 }
                 _ => {

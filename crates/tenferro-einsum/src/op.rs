@@ -109,7 +109,7 @@ impl EinsumOp {
         let mut proven = true;
         self.0.notation.extents_by(&shapes, |a, b| {
             proven &= a == b;
-            Ok(Dim::equal(OP, "extent", a, b).is_ok())
+            Ok(Dim::equal(self.0.notation.op(), "extent", a, b).is_ok())
         })?;
         if let (Some(plan), true) = (&self.0.fixed, proven) {
             return Ok(Some(plan.clone()));
@@ -177,14 +177,15 @@ impl Primitive for EinsumOp {
     const NAME: &'static str = OP;
 
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        let op = self.0.notation.op();
         let shapes: SmallVec<[&[D]; 4]> = x.iter().map(|a| &a.shape[..]).collect();
-        let equal = |a: &D, b: &D| Ok(D::equal(OP, "extent", a, b).is_ok());
+        let equal = |a: &D, b: &D| Ok(D::equal(op, "extent", a, b).is_ok());
         let extents = self.0.notation.extents_by(&shapes, equal)?;
-        expect(OP, x, x.len(), NUMBERS)?;
+        expect(op, x, x.len(), NUMBERS)?;
         for (i, a) in x.iter().enumerate() {
             if a.dtype != x[0].dtype {
                 return Err(Error::dtype(
-                    OP,
+                    op,
                     format!("operand {i}"),
                     a.dtype,
                     format!("{} as operand 0", x[0].dtype),

@@ -212,7 +212,7 @@ impl Reader<'_> {
     fn end(mut self) -> Result<Expression> {
         if !self.arrow {
             self.inputs(None)?;
-            return Ok(Expression { terms: self.terms, output: None });
+            return Ok(Expression { terms: self.terms, output: None, network: false });
         }
         let known = || self.terms.iter().flat_map(|term| &term.labels);
         for (at, label) in self.places.iter().zip(&self.term.labels) {
@@ -220,7 +220,7 @@ impl Reader<'_> {
                 return Err(self.error(*at, Quoted(*label), one_of(known())));
             }
         }
-        Ok(Expression { terms: self.terms, output: Some(self.term) })
+        Ok(Expression { terms: self.terms, output: Some(self.term), network: false })
     }
 }
 

@@ -10,7 +10,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use tenferro_core_ops::ops::NUMBERS;
-use tenferro_core_ops::{Aval, Backend, Now, Out, Ready, Target, Var, into_tensor, with_backend};
+use tenferro_core_ops::{
+    Aval, Backend, Dim, Now, Out, Ready, ShapeOf, Target, Var, into_tensor, with_backend,
+};
 use tenferro_runtime::tier::{Lower, run_direct1};
 use tenferro_tensor::{
     DType, Error, Result, Scalar, Tensor, TensorRead, TensorRef, TensorViewMut, TypedTensor, Value,
@@ -21,7 +23,8 @@ use tenferro_tensor::{
 /// once.
 ///
 /// It gives new tensors, or writes into a destination, or adds to one. On eager and traced tensors it is used
-/// in place of text. Its `Display` is the plan's report.
+/// in place of text, and takes the extents that it is prepared for alone, there as everywhere; for symbolic
+/// extents take [`einsum`](Self::einsum), which has the same order. Its `Display` is the plan's report.
 ///
 /// ```
 /// use tenferro_cpu::CpuBackend;
@@ -101,7 +104,7 @@ impl PreparedEinsum {
     /// # Errors
     /// Other shapes than those it is prepared for; operands that are no numbers, or are placed elsewhere.
     pub fn run(&self, x: &[&Tensor], backend: &mut (impl Target + ?Sized)) -> Result<Tensor> {
-        self.check(x.iter().map(|x| x.shape()))?;
+        self.check(x.iter().map(|x| x.shape()), same_shape)?;
         if let Some(steps) = self.steps(x)
             && let Some(y) = run_steps(steps, x, &self.0.plan, backend.backend())?
         {
@@ -129,8 +132,9 @@ impl PreparedEinsum {
         self.write(x, y, |y| Out::Into(vec![y]), backend)
     }
 
-    /// `y = alpha * einsum(x) + beta * y`; `beta = 0` does not read `y`. For integers `alpha` and `beta` are
-    /// whole.
+    /// `y = alpha * einsum(x) + beta * y`. As in BLAS, and whatever the last step is, `alpha = 0` does not read
+    /// `x`, `beta = 0` does not read `y`, and a factor of 1 multiplies nothing; see [`Out::Accumulate`]. For
+    /// integers `alpha` and `beta` are whole.
     ///
     /// # Errors
     /// As [`run_into`](Self::run_into).
@@ -152,46 +156,61 @@ impl PreparedEinsum {
         out: impl FnOnce(TensorViewMut<'a>) -> Out<'a>,
         backend: &mut (impl Target + ?Sized),
     ) -> Result<()> {
-        self.check(x.iter().map(|x| x.shape()))?;
+        self.check(x.iter().map(|x| x.shape()), same_shape)?;
         let backend = backend.backend();
         with_backend(backend, || {
             let dtype = x.iter().fold(DType::Bool, |dtype, x| DType::promote(dtype, x.dtype()));
             if !NUMBERS.contains(&dtype) {
-                return Err(Error::dtype("einsum", "operands", dtype, "numbers"));
+                return Err(Error::dtype(self.name(), "operands", dtype, "numbers"));
             }
             self.check_destination(&y, dtype)?;
             let values: SmallVec<[Var; 4]> = x.iter().map(|x| present(x).convert(dtype)).collect();
             let values = self.0.binding.squeezed(&values.iter().collect::<SmallVec<[&Var; 4]>>());
             let values: SmallVec<[&Var; 4]> = values.iter().collect();
-            lower_into(backend, &self.0.plan, &values, out(y)).map_err(|e| e.of("einsum"))
+            lower_into(backend, &self.0.plan, &values, out(y)).map_err(|e| e.of(self.name()))
         })
     }
 
     /// Whether the result fits its destination, which lowering may see with its axes in another order.
     fn check_destination(&self, y: &TensorViewMut<'_>, dtype: DType) -> Result<()> {
         if y.dtype() != dtype {
-            return Err(Error::dtype("einsum", "destination", y.dtype(), dtype));
+            return Err(Error::dtype(self.name(), "destination", y.dtype(), dtype));
         }
         if !same_shape(y.shape(), &self.0.output) {
             let (got, expected) = (format_args!("{:?}", y.shape()), format_args!("{:?}", self.0.output));
-            return Err(Error::shape("einsum", "shape of the destination", got, expected));
+            return Err(Error::shape(self.name(), "shape of the destination", got, expected));
         }
         Ok(())
     }
 
-    fn check<'a>(&self, shapes: impl ExactSizeIterator<Item = &'a [usize]>) -> Result<()> {
+    /// Whether the operands have the shapes that it is prepared for, as `same` sees it.
+    #[inline]
+    fn check<S: AsRef<[D]>, D: fmt::Display>(
+        &self,
+        shapes: impl ExactSizeIterator<Item = S>,
+        same: impl Fn(&[D], &[usize]) -> bool,
+    ) -> Result<()> {
         if shapes.len() != self.0.shapes.len() {
             let (got, expected) = (shapes.len(), self.0.shapes.len());
-            return Err(Error::argument("einsum", "number of operands", got, expected));
+            return Err(Error::argument(self.name(), "number of operands", got, expected));
         }
         for (operand, (shape, prepared)) in shapes.zip(&self.0.shapes).enumerate() {
-            if !same_shape(shape, prepared) {
-                let what = format!("shape of operand {operand}");
-                let expected = format_args!("{prepared:?}, which it is prepared for");
-                return Err(Error::shape("einsum", what, format_args!("{shape:?}"), expected));
+            if !same(shape.as_ref(), prepared) {
+                return Err(self.unlike(operand, &ShapeOf(shape.as_ref())));
             }
         }
         Ok(())
+    }
+
+    #[cold]
+    fn unlike(&self, operand: usize, got: &dyn fmt::Display) -> Error {
+        let expected = format_args!("{:?}, which it is prepared for", self.0.shapes[operand]);
+        Error::shape(self.name(), format!("shape of operand {operand}"), got, expected)
+    }
+
+    /// The name in errors.
+    fn name(&self) -> &'static str {
+        self.0.einsum.name()
     }
 
     /// The steps for operands of one dtype, if the plan is contractions and at most a permutation after them.
@@ -253,6 +272,15 @@ fn present(x: &TensorRead<'_>) -> Var {
 impl Subscripts for PreparedEinsum {
     fn einsum(&self) -> Result<Cow<'_, Einsum>> {
         Ok(Cow::Borrowed(&self.0.einsum))
+    }
+
+    fn accepts(&self, x: &[&Var]) -> Result<()> {
+        // What failed before has no shape, and says why when it is used.
+        x.iter().try_for_each(|v| v.ok().map(drop))?;
+        let same = |shape: &[Dim], prepared: &[usize]| {
+            shape.len() == prepared.len() && shape.iter().zip(prepared).all(|(d, n)| d.as_lit() == Some(*n))
+        };
+        self.check(x.iter().map(|v| v.shape()), same)
     }
 }
 

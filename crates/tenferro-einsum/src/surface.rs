@@ -46,12 +46,13 @@ pub trait EinsumRecorded: Recorded {
     fn einsum(subscripts: impl Subscripts, x: &[&Self]) -> Result<Self> {
         let op = subscripts.einsum()?;
         let Some(first) = x.first() else { return Err(no_operands(&op)) };
-        first.apply1("einsum", &x[1..], || {
-            einsum(&op, &x.iter().map(|x| x.var()).collect::<SmallVec<[&Var; 4]>>())
-        })
+        let vars: SmallVec<[&Var; 4]> = x.iter().map(|x| x.var()).collect();
+        subscripts.accepts(&vars)?;
+        first.apply1(op.name(), &x[1..], || einsum(&op, &vars))
     }
 
-    /// As [`einsum`](Self::einsum), with the labels of the operands and of the output as numbers.
+    /// As [`einsum`](Self::einsum), with the labels of the operands and of the output as numbers: an extent known
+    /// to be 1 is repeated here, too.
     ///
     /// # Errors
     /// As [`einsum`](Self::einsum).
@@ -59,10 +60,11 @@ pub trait EinsumRecorded: Recorded {
         Self::einsum(Einsum::labels(inputs, output)?, x)
     }
 
-    /// The contraction of a tensor network with the labels of ncon, see [`Einsum::ncon`].
+    /// The contraction of a tensor network with the labels of ncon, see [`Einsum::ncon`]. No extent is repeated.
     ///
     /// # Errors
-    /// Those of [`Einsum::ncon`] and of [`einsum`](Self::einsum).
+    /// Those of [`Einsum::ncon`] and of [`einsum`](Self::einsum); `Shape`, naming label and operands, for a bond
+    /// whose ends have different extents, also if one is 1.
     fn ncon(labels: &[&[i32]], x: &[&Self]) -> Result<Self> {
         Self::einsum(Einsum::ncon(labels)?, x)
     }
@@ -104,7 +106,8 @@ pub trait EinsumTensor: Sized {
     fn einsum(subscripts: impl Subscripts, x: &[&Self], backend: &mut (impl Target + ?Sized))
     -> Result<Self>;
 
-    /// As [`einsum`](Self::einsum), with the labels of the operands and of the output as numbers.
+    /// As [`einsum`](Self::einsum), with the labels of the operands and of the output as numbers: an extent known
+    /// to be 1 is repeated here, too.
     ///
     /// # Errors
     /// As [`einsum`](Self::einsum).
@@ -117,10 +120,11 @@ pub trait EinsumTensor: Sized {
         Self::einsum(Einsum::labels(inputs, output)?, x, backend)
     }
 
-    /// The contraction of a tensor network with the labels of ncon, see [`Einsum::ncon`].
+    /// The contraction of a tensor network with the labels of ncon, see [`Einsum::ncon`]. No extent is repeated.
     ///
     /// # Errors
-    /// Those of [`Einsum::ncon`] and of [`einsum`](Self::einsum).
+    /// Those of [`Einsum::ncon`] and of [`einsum`](Self::einsum); `Shape`, naming label and operands, for a bond
+    /// whose ends have different extents, also if one is 1.
     fn ncon(labels: &[&[i32]], x: &[&Self], backend: &mut (impl Target + ?Sized)) -> Result<Self> {
         Self::einsum(Einsum::ncon(labels)?, x, backend)
     }
@@ -137,6 +141,7 @@ fn direct(
     }
     let lifted: SmallVec<[Lifted<'_>; 4]> = x.iter().map(|x| x.lift()).collect();
     let refs: SmallVec<[&Var; 4]> = lifted.iter().map(|x| &**x).collect();
+    subscripts.accepts(&refs)?;
     run_direct1(backend, || einsum(&op, &refs))
 }
 

@@ -110,7 +110,7 @@ fn second_order(case: &Case) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(tenferro_cases::cases(40))]
 
     #[test]
     fn tangents_and_cotangents_of_f64(case in case()) {

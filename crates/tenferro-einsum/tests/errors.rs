@@ -103,6 +103,50 @@ fn extents_that_differ_are_refused_when_traced_or_else_when_run() {
 }
 
 #[test]
+fn a_bond_of_a_network_has_two_ends_of_one_extent_also_where_it_is_one() {
+    let mut cpu = CpuBackend::new();
+    let labels: [&[i32]; 2] = [&[-1, 7], &[7, -2]];
+    let traced = |shape: &[Dim]| TracedTensor::input(DType::F64, shape);
+    for (left, right) in [(1, 3), (3, 1), (2, 3), (1, 0)] {
+        let [a, b] = [zeros(&[2, left]), zeros(&[right, 2])];
+        let runtime = EagerRuntime::new(&cpu);
+        let [p, q] = [&a, &b].map(|x| runtime.tensor(x.duplicate().unwrap().into_tensor()).unwrap());
+        let [u, v] = [traced(&[2.into(), left.into()]), traced(&[right.into(), 2.into()])];
+        let in_best_order = Einsum::ncon(&labels).unwrap().optimized(Optimize::Auto).unwrap();
+        let shapes: [&[usize]; 2] = [&[2, left], &[right, 2]];
+        let errors = [
+            TypedTensor::ncon(&labels, &[&a, &b], &mut cpu).unwrap_err(),
+            TypedTensor::einsum(&in_best_order, &[&a, &b], &mut cpu).unwrap_err(),
+            EagerTensor::ncon(&labels, &[&p, &q]).unwrap_err(),
+            TracedTensor::ncon(&labels, &[&u, &v]).unwrap_err(),
+            Einsum::ncon(&labels).unwrap().plan(&shapes).unwrap_err(),
+            Einsum::ncon(&labels).unwrap().prepare(&shapes).unwrap_err(),
+        ];
+        for e in errors {
+            assert!(matches!(e, Error::Shape(_)), "{e:?}");
+            let expected =
+                format!("ncon: extent of label 7 in operand 1: got {right}, expected {left} as in operand 0");
+            assert_eq!(e.to_string(), expected);
+        }
+        // Where only the run knows.
+        let (n, m) = (Dim::symbol("n"), Dim::symbol("m"));
+        let [u, v] = [traced(&[2.into(), n]), traced(&[m, 2.into()])];
+        let y = TracedTensor::ncon(&labels, &[&u, &v]).unwrap();
+        let program = GraphCompiler::new().compile_with(&[&u, &v], &[&y]).unwrap();
+        let e = program.run(&mut cpu, &[&a.into_tensor(), &b.into_tensor()]).unwrap_err().to_string();
+        assert!(e.contains("label 7") && e.contains(&format!("got {right}, expected {left}")), "{e}");
+    }
+    // Numbers mean what letters do.
+    let [a, b] = [zeros(&[2, 1]), zeros(&[3, 2])];
+    let y = TypedTensor::einsum_labels(&[&[0, 1], &[1, 2]], &[0, 2], &[&a, &b], &mut cpu).unwrap();
+    assert_eq!(y.shape(), [2, 2]);
+    let e = TypedTensor::ncon(&labels, &[&a], &mut cpu).unwrap_err();
+    assert!(matches!(e, Error::Argument(_)) && e.op() == "ncon", "{e:?}");
+    let e = TypedTensor::ncon(&labels, &[&a, &zeros(&[1])], &mut cpu).unwrap_err();
+    assert!(matches!(e, Error::Rank(_)) && e.op() == "ncon", "{e:?}");
+}
+
+#[test]
 fn operands_that_are_no_numbers_or_live_apart() {
     let cpu = CpuBackend::new();
     let flags = TypedTensor::from_vec_col_major([1], vec![true]).unwrap();

@@ -4,6 +4,7 @@ mod common;
 
 use common::{Exact, case, copies, naive, random};
 use proptest::prelude::*;
+use tenferro_core_ops::ops::{DotGeneral, NUMBERS};
 use tenferro_cpu::CpuBackend;
 use tenferro_einsum::{Einsum, Optimize, prelude::*};
 use tenferro_runtime::{EagerRuntime, EagerTensor, GraphCompiler, TracedTensor, prelude::*};
@@ -52,7 +53,7 @@ fn in_all_forms<T: Exact>(case: &common::Case) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(tenferro_cases::cases(60))]
 
     #[test]
     fn all_forms_of_f64(case in case()) {
@@ -139,14 +140,57 @@ fn other_shapes_than_the_prepared_are_errors() {
 }
 
 #[test]
+fn every_tier_refuses_other_shapes_than_the_prepared_with_one_error() {
+    let mut cpu = CpuBackend::new();
+    let runtime = EagerRuntime::new(&cpu);
+    let shapes: [&[usize]; 2] = [&[2, 1], &[1, 4]];
+    let text = Einsum::parse("ij,jk->ik").unwrap().prepare(&shapes).unwrap();
+    let network = Einsum::ncon(&[&[-1, 1], &[1, -2]]).unwrap().prepare(&shapes).unwrap();
+    let zeros = |shape: &[usize]| Tensor::zeros(DType::F64, shape).unwrap();
+    let eager = |shape| runtime.tensor(zeros(shape)).unwrap();
+    let traced = |shape: &[Dim]| TracedTensor::input(DType::F64, shape);
+    // Fits the labels, or would with an extent repeated, or is of another rank.
+    for (name, prepared) in [("einsum", &text), ("ncon", &network)] {
+        for other in [&[3, 4][..], &[1, 5], &[1]] {
+            let [a, b] = [&[2, 1], other].map(zeros);
+            let [p, q] = [&[2, 1], other].map(eager);
+            let dims = |shape: &[usize]| traced(&shape.iter().map(|n| Dim::Lit(*n)).collect::<Vec<_>>());
+            let [u, v] = [&[2, 1], other].map(dims);
+            let errors = [
+                prepared.run(&[&a, &b], &mut cpu).unwrap_err(),
+                Tensor::einsum(prepared, &[&a, &b], &mut cpu).unwrap_err(),
+                EagerTensor::einsum(prepared, &[&p, &q]).unwrap_err(),
+                TracedTensor::einsum(prepared, &[&u, &v]).unwrap_err(),
+            ];
+            for e in errors {
+                assert!(matches!(e, Error::Shape(_)), "{e:?}");
+                let expected = format!(
+                    "{name}: shape of operand 1: got {other:?}, expected [1, 4], which it is prepared for"
+                );
+                assert_eq!(e.to_string(), expected);
+            }
+            let e = EagerTensor::einsum(prepared, &[&p]).unwrap_err();
+            assert!(matches!(e, Error::Argument(_)), "{e:?}");
+        }
+    }
+    // Extents that only a run knows are not those either, but the einsum in this order takes them.
+    let [u, v] = [traced(&[2.into(), Dim::symbol("n")]), traced(&[Dim::symbol("n"), 4.into()])];
+    let e = TracedTensor::einsum(&text, &[&u, &v]).unwrap_err().to_string();
+    assert_eq!(e, "einsum: shape of operand 0: got [2, n], expected [2, 1], which it is prepared for");
+    let larger = Einsum::parse("ij,jk->ik").unwrap().prepare(&[&[2, 3], &[3, 4]]).unwrap();
+    assert!(TracedTensor::einsum(larger.einsum(), &[&u, &v]).is_ok());
+}
+
+#[test]
 fn any_backend_runs_it_and_views_and_other_dtypes_do_not_disturb_it() {
     let product = Einsum::parse("ij,jk->ik").unwrap().prepare(&[&[2, 2], &[2, 2]]).unwrap();
     let x = Tensor::from_vec_col_major([2, 2], vec![1.0, 2.0, 3.0, 4.0]).unwrap();
     let n = Tensor::from_vec_col_major([2, 2], vec![1_i64, 2, 3, 4]).unwrap();
     let expected = [7.0, 10.0, 15.0, 22.0];
-    for _ in 0..2 {
-        // Each its own, so that only the first finds the kernels that were looked for.
-        let mut cpu = CpuBackend::with_threads(1);
+    let mut backends: Vec<CpuBackend> = (0..12).map(|_| CpuBackend::with_threads(1)).collect();
+    // More than kernels are kept for, each again and in another order.
+    for k in (0..12).chain((0..12).rev()) {
+        let mut cpu = backends[k].clone();
         assert_eq!(product.run(&[&x, &x], &mut cpu).unwrap().as_slice::<f64>().unwrap(), expected);
         assert_eq!(product.run(&[&n, &n], &mut cpu).unwrap().as_slice::<i64>().unwrap(), [7, 10, 15, 22]);
         assert_eq!(product.run(&[&x, &n], &mut cpu).unwrap().as_slice::<f64>().unwrap(), expected);
@@ -156,6 +200,33 @@ fn any_backend_runs_it_and_views_and_other_dtypes_do_not_disturb_it() {
         product.run_into(&reads, y.as_view_mut().unwrap(), &mut cpu).unwrap();
         assert_eq!(y.as_slice::<f64>().unwrap(), [5.0, 11.0, 11.0, 25.0]);
     }
+    // A kernel that replaces the one that was kept is the one that runs, on its backend alone.
+    for k in [0, 11] {
+        backends[k].replace_kernels(|table| {
+            table.on::<CpuBackend, DotGeneral>(NUMBERS, |_, _, _, y, _| {
+                Ok([Tensor::full(y[0].dtype, &y[0].shape[..], C64::ONE)?].into_iter().collect())
+            });
+        });
+        assert_eq!(product.run(&[&x, &x], &mut backends[k]).unwrap().as_slice::<f64>().unwrap(), [1.0; 4]);
+    }
+    assert_eq!(product.run(&[&x, &x], &mut backends[1]).unwrap().as_slice::<f64>().unwrap(), expected);
+}
+
+#[test]
+fn threads_with_backends_of_their_own_share_one_plan() {
+    let product = Einsum::parse("ij,jk->ik").unwrap().prepare(&[&[2, 2], &[2, 2]]).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut cpu = CpuBackend::with_threads(1);
+                let x = Tensor::from_vec_col_major([2, 2], vec![1.0, 2.0, 3.0, 4.0]).unwrap();
+                for _ in 0..100 {
+                    let y = product.run(&[&x, &x], &mut cpu).unwrap();
+                    assert_eq!(y.as_slice::<f64>().unwrap(), [7.0, 10.0, 15.0, 22.0]);
+                }
+            });
+        }
+    });
 }
 
 #[test]

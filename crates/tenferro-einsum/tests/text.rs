@@ -87,7 +87,7 @@ fn elliptic() -> impl Strategy<Value = Elliptic> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(tenferro_cases::cases(400))]
 
     #[test]
     fn any_text_is_read_or_refused(text in any::<String>()) {

@@ -58,7 +58,7 @@ fn every_tier<T: Exact>(case: &Case) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(tenferro_cases::cases(60))]
 
     #[test]
     fn every_tier_computes_f64(case in case()) {

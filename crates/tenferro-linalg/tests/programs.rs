@@ -9,7 +9,8 @@
 mod common;
 
 use common::{distance, inner, largest, moved, numbers, on_cpu, random, tensor};
-use proptest::{prelude::*, test_runner::RngSeed};
+use proptest::prelude::*;
+use tenferro_cases::{Draw, cases};
 use tenferro_core_ops::{
     Aval, Dim, Env, Now, Var, build, constant, input, leaf, or_zero, unit_cotangent, vjp_present, vjp_traced,
 };
@@ -17,38 +18,6 @@ use tenferro_cpu::CpuBackend;
 use tenferro_linalg::ops::{solve, svdvals};
 use tenferro_runtime::Program;
 use tenferro_tensor::{C64, DType, Error, Result, Tensor, Value};
-
-/// The same `n` cases every time; with PROPTEST_CASES as many, and if these are more, others each time.
-fn cases(n: u32) -> ProptestConfig {
-    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(n);
-    ProptestConfig {
-        cases: asked,
-        rng_seed: if asked > n { RngSeed::Random } else { RngSeed::Fixed(1) },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
-
-/// Numbers drawn one after the other, so that each may depend on those before.
-struct Draw(u64);
-
-impl Draw {
-    /// Below `n`, or 0.
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) as usize % n.max(1)
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-
-    fn permutation(&mut self, n: usize) -> Vec<usize> {
-        let mut perm: Vec<usize> = (0..n).collect();
-        (1..n).rev().for_each(|i| perm.swap(i, self.below(i + 1)));
-        perm
-    }
-}
 
 /// Computes a value from those before.
 type Rule = Box<dyn Fn(&[Var]) -> Var>;

@@ -1,7 +1,7 @@
 //! Calls at the limits of shapes, parameters, memory and kernels.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tenferro_core_ops::{Aval, Now, Out, Var, constant, input, ops};
+use tenferro_core_ops::{Aval, Now, Out, Var, constant, input, ops, vjp_traced};
 use tenferro_cpu::CpuBackend;
 use tenferro_runtime::{
     EagerRuntime, Error, GraphCompiler, Tensor, TensorExt, TracedTensor, execute, prelude::*,
@@ -23,6 +23,39 @@ fn a_step_beyond_every_extent_takes_the_first_element() {
         let y = TensorOps::slice(&x, &[0], &[3], &[step], &mut cpu()).unwrap();
         assert_eq!(y.as_slice::<f64>().unwrap(), [1.0], "{step}");
     }
+}
+
+#[test]
+fn a_step_without_measure_beside_no_elements_takes_none() -> tenferro_runtime::Result<()> {
+    let mut cpu = cpu();
+    for shape in [[0, 3], [3, 0], [usize::MAX, 0], [1 << 63, 0]] {
+        for step in [1, 2, 1 << 62, isize::MAX as usize, 1 << 63, usize::MAX] {
+            let taken = shape.map(|n: usize| n.div_ceil(step));
+            let x = Tensor::zeros(DType::F64, shape)?;
+            let y = TensorOps::slice(&x, &[0, 0], &shape, &[step, step], &mut cpu)?;
+            assert_eq!(y.shape(), taken, "{shape:?} by {step}");
+            // Of a view, and of a slice that has a stride already.
+            let turned = x.transpose(&[1, 0], &mut cpu)?;
+            let y = TensorOps::slice(&turned, &[0, 0], &[shape[1], shape[0]], &[step; 2], &mut cpu)?;
+            let y = TensorOps::slice(&y, &[0, 0], &[taken[1], taken[0]], &[step; 2], &mut cpu)?;
+            assert!(y.is_empty());
+            let p = TracedTensor::input(DType::F64, &[Dim::symbol("n"), Dim::symbol("m")]);
+            let y = p.slice(&[0, 0], &[0, 0], &[step; 2])?;
+            let program = GraphCompiler::new().compile_with(&[&p], &[&y])?;
+            assert_eq!(program.run(&mut cpu, &[&x])?[0].shape(), [0, 0]);
+        }
+    }
+    // The cotangent of a slice is a pad, and that of a pad a slice.
+    let x = input(Aval::new(DType::F64, [Dim::Lit(3), Dim::Lit(2)]));
+    for gap in [1, 1 << 62, (1 << 63) - 1, 1 << 63, usize::MAX - 1] {
+        let y = x.slice(&[1_usize, 0], &[2, 2], &[gap + 1, 1]);
+        let cotangent = constant(Value::new(f64s(&[1, 2], &[1.0, 2.0])));
+        let back: Vec<Var> = vjp_traced(&[(y, cotangent)], &[&x])?.into_iter().flatten().collect();
+        let program = Program::new(std::slice::from_ref(&x), &back)?;
+        let out = program.run(&mut cpu, &[&f64s(&[3, 2], &[0.0; 6])])?;
+        assert_eq!(out[0].as_slice::<f64>()?, [0.0, 1.0, 0.0, 0.0, 2.0, 0.0], "{gap}");
+    }
+    Ok(())
 }
 
 #[test]

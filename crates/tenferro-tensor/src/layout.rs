@@ -231,7 +231,8 @@ impl Layout {
         steps: &[isize],
     ) -> Result<Self> {
         let mut result = Layout::BLANK;
-        result.set_slice(op, &self.parts(), starts, limits, steps.len(), |axis| steps[axis])?;
+        let step = |axis: usize| (steps[axis].unsigned_abs(), steps[axis] < 0);
+        result.set_slice(op, &self.parts(), starts, limits, steps.len(), step)?;
         Ok(result)
     }
 
@@ -407,7 +408,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Becomes the [`slice`](Layout::slice) of `from`, where it is. There are `steps` steps, `step(axis)` of an axis.
+    /// Becomes the [`slice`](Layout::slice) of `from`, where it is. There are `steps` steps, of an axis
+    /// `step(axis)`: how far, and whether backwards.
     #[inline]
     pub(crate) fn set_slice(
         &mut self,
@@ -416,7 +418,7 @@ impl Layout {
         starts: &[usize],
         limits: &[usize],
         steps: usize,
-        step: impl Fn(usize) -> isize,
+        step: impl Fn(usize) -> (usize, bool),
     ) -> Result<()> {
         let rank = from.shape.len();
         if starts.len() != rank || limits.len() != rank || steps != rank {
@@ -428,18 +430,20 @@ impl Layout {
         // for its stride.
         let (mut compact, mut offset, mut empty) = (1_isize, from.offset as isize, false);
         for axis in 0..rank {
-            let (start, limit, step, extent) = (starts[axis], limits[axis], step(axis), from.shape[axis]);
+            let (start, limit, extent) = (starts[axis], limits[axis], from.shape[axis]);
+            let (step, backwards) = step(axis);
             if start > limit || limit > extent || step == 0 {
-                return Err(bad_slice(op, axis, start..limit, step, extent));
+                return Err(bad_slice(op, axis, start..limit, (step, backwards), extent));
             }
             let stride = from.strides.map_or(compact, |strides| strides[axis]);
             compact = compact.wrapping_mul(extent as isize);
-            let first = if step > 0 { start } else { limit.saturating_sub(1) };
+            let first = if backwards { limit.saturating_sub(1) } else { start };
             offset = offset.wrapping_add((first as isize).wrapping_mul(stride));
             // Most steps are 1, and a division is slow.
             let length = limit - start;
-            shape[axis] = if step == 1 { length } else { length.div_ceil(step.unsigned_abs()) };
-            strides[axis] = stride.wrapping_mul(step);
+            shape[axis] = if step == 1 { length } else { length.div_ceil(step) };
+            let stride = stride.wrapping_mul(step as isize);
+            strides[axis] = if backwards { stride.wrapping_neg() } else { stride };
             empty |= length == 0;
         }
         self.offset = if empty { 0 } else { offset as usize };
@@ -490,11 +494,17 @@ fn bad_slice(
     op: &'static str,
     axis: usize,
     range: std::ops::Range<usize>,
-    step: isize,
+    (step, backwards): (usize, bool),
     extent: usize,
 ) -> Error {
+    let sign = if backwards { "-" } else { "" };
     let expected = format!("start <= limit <= {extent} and a step that is not 0");
-    Error::argument(op, format!("slice of axis {axis}"), format_args!("{range:?} step {step}"), expected)
+    Error::argument(
+        op,
+        format!("slice of axis {axis}"),
+        format_args!("{range:?} step {sign}{step}"),
+        expected,
+    )
 }
 
 #[inline]

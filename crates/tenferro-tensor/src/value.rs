@@ -81,8 +81,7 @@ impl Value {
         limits: &[usize],
         steps: &[usize],
     ) -> Result<Value> {
-        // A step beyond every extent is as good as the greatest.
-        let step = |axis| isize::try_from(steps[axis]).unwrap_or(isize::MAX);
+        let step = |axis: usize| (steps[axis], false);
         self.derived_by(|layout, from| layout.set_slice(op, from, starts, limits, steps.len(), step))
     }
 

@@ -1,63 +1,26 @@
 //! Chains of views against a list of positions: whatever is done to a view, element `i` is a stated
 //! element of the owner; parts of a mutable view never meet; and no numbers make a layout panic.
 
-use proptest::{prelude::*, test_runner::RngSeed};
+use proptest::prelude::*;
+use tenferro_cases::{Draw, cases};
 use tenferro_tensor::{
     Layout, Result, SliceItem, SliceSpec, Tensor, TensorView, TypedTensor, TypedTensorViewMut,
 };
 
-/// The same `n` cases every time; with PROPTEST_CASES as many, and if these are more, others each time.
-fn cases(n: u32) -> ProptestConfig {
-    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(n);
-    ProptestConfig {
-        cases: asked,
-        rng_seed: if asked > n { RngSeed::Random } else { RngSeed::Fixed(1) },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
-
-/// Numbers drawn one after the other, so that each may depend on those before.
-struct Draw(u64);
-
-impl Draw {
-    /// Below `n`, or 0.
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) as usize % n.max(1)
-    }
-
-    fn between(&mut self, low: isize, high: isize) -> isize {
-        low + self.below((high - low + 1) as usize) as isize
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-
-    fn permutation(&mut self, n: usize) -> Vec<usize> {
-        let mut perm: Vec<usize> = (0..n).collect();
-        (1..n).rev().for_each(|i| perm.swap(i, self.below(i + 1)));
-        perm
-    }
-
-    /// Extents below `end` of a shape with at most `most` elements.
-    fn shape(&mut self, rank: usize, end: usize, most: usize) -> Vec<usize> {
-        let mut len = 1;
-        let mut shape: Vec<usize> = (0..rank)
-            .map(|_| {
-                // Zeros are few: nothing is to be seen behind one.
-                let n = if self.below(30) == 0 { 0 } else { 1 + self.below(end - 1) };
-                let n = if len * n > most { 1 } else { n };
-                len *= n.max(1);
-                n
-            })
-            .collect();
-        // The large extents are not the first ones only.
-        let perm = self.permutation(rank);
-        shape = perm.iter().map(|&axis| shape[axis]).collect();
-        shape
-    }
+/// Extents below `end` of a shape with at most `most` elements.
+fn some_shape(d: &mut Draw, rank: usize, end: usize, most: usize) -> Vec<usize> {
+    let mut len = 1;
+    let shape: Vec<usize> = (0..rank)
+        .map(|_| {
+            // Zeros are few: nothing is to be seen behind one.
+            let n = if d.below(30) == 0 { 0 } else { 1 + d.below(end - 1) };
+            let n = if len * n > most { 1 } else { n };
+            len *= n.max(1);
+            n
+        })
+        .collect();
+    // The large extents are not the first ones only.
+    d.permutation(rank).iter().map(|&axis| shape[axis]).collect()
 }
 
 /// What can be done to a view.
@@ -302,11 +265,11 @@ fn start(d: &mut Draw) -> Vec<usize> {
     match d.below(4) {
         0 => {
             let rank = d.below(31);
-            d.shape(rank, 3, MOST)
+            some_shape(d, rank, 3, MOST)
         }
         _ => {
             let rank = d.below(9);
-            d.shape(rank, 5, MOST)
+            some_shape(d, rank, 5, MOST)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Layouts against the definition: element `i` of the result is a stated element of the input.
 
 use proptest::prelude::*;
-use tenferro_tensor::{Error, Layout, TensorView, TypedTensor, s};
+use tenferro_tensor::{Error, Layout, TensorView, TypedTensor, Value, s};
 
 /// Every index of a shape, axis 0 fastest.
 fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
@@ -37,6 +37,8 @@ fn layouts() -> impl Strategy<Value = Layout> {
 }
 
 proptest! {
+    #![proptest_config(tenferro_cases::cases(256))]
+
     #[test]
     fn transpose_permutes_indices(layout in layouts(), shift in 0_usize..5) {
         let rank = layout.rank();
@@ -262,5 +264,54 @@ fn slice_notation_follows_its_rules() {
         s![..=usize::MAX],
     ] {
         assert!(matches!(t.slice(&bad), Err(Error::Argument(_))), "{bad:?}");
+    }
+}
+
+#[test]
+fn no_step_is_too_large_for_an_axis_beside_no_elements() {
+    let steps = [1, 2, isize::MAX, isize::MAX - 1, 1 << 62, -1, -(1 << 62), -isize::MAX, isize::MIN];
+    for shape in [[0, 3], [3, 0], [usize::MAX, 0], [0, 1 << 63], [1 << 63, 0], [0, 0]] {
+        let compact = Layout::contiguous(&shape);
+        for (step, other) in steps.iter().flat_map(|step| steps.map(|other| (*step, other))) {
+            let y = compact.slice("t", &[0, 0], &shape, &[step, other]).unwrap();
+            assert_eq!(
+                y.shape(),
+                [step, other]
+                    .map(isize::unsigned_abs)
+                    .iter()
+                    .zip(shape)
+                    .map(|(step, n)| n.div_ceil(*step))
+                    .collect::<Vec<_>>()
+            );
+            assert_eq!((y.len(), y.offset(), y.fits(0)), (0, 0, true));
+            // Corners: from the last position of each axis, and again with strides that have wrapped.
+            let last = shape.map(|n| n.saturating_sub(1));
+            let corner = compact.slice("t", &last, &shape, &[step, other]).unwrap();
+            let limits = y.shape().to_vec();
+            let again = y.slice("t", &[0, 0], &limits, &[other, step]).unwrap();
+            for z in [corner, again] {
+                assert_eq!((z.len(), z.offset(), z.fits(0)), (0, 0, true));
+                assert!(z.reverse("t", &[0, 1]).unwrap().fits(0));
+            }
+        }
+    }
+    // Forward steps of values are not those of layouts, and as large as any extent.
+    for (n, step, length) in [
+        (usize::MAX, 1 << 63, 2),
+        (usize::MAX, usize::MAX, 1),
+        (usize::MAX, usize::MAX - 1, 2),
+        (1 << 63, 1 << 63, 1),
+        ((1 << 63) + 1, 1 << 63, 2),
+        (3, usize::MAX, 1),
+        (0, 1 << 63, 0),
+    ] {
+        let x = Value::new(TypedTensor::<f64>::zeros([n, 0]).unwrap().into_tensor());
+        assert_eq!(x.slice("t", &[0, 0], &[n, 0], &[step, 1]).unwrap().shape(), [length, 0], "{n} by {step}");
+    }
+    // One element that is there has no use for a step.
+    let one = Layout::contiguous(&[5, 2]);
+    for step in steps {
+        let y = one.slice("t", &[4, 1], &[5, 2], &[step, step]).unwrap();
+        assert_eq!((y.shape(), y.offset(), y.fits(10), y.fits(9)), (&[1, 1][..], 9, true, false));
     }
 }

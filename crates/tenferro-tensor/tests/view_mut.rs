@@ -69,7 +69,7 @@ fn items(extent: usize) -> impl Strategy<Value = SliceItem> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(tenferro_cases::cases(512))]
 
     #[test]
     fn slices_are_granted_exactly_when_disjoint(

@@ -5,3 +5,6 @@ struct Readme;
 
 #[doc = include_str!("../../../CONTRIBUTING.md")]
 struct Contributing;
+
+#[doc = include_str!("../../../docs/design/0007-blas.md")]
+struct Blas;

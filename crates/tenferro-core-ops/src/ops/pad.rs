@@ -87,7 +87,7 @@ impl Primitive for Pad {
             Ok(l) => l,
             Err(e) => return x.iter().map(|a| a.is_linear().then(|| Var::Failed(e.clone()))).collect(),
         };
-        let steps: Axes = self.interior.iter().map(|g| g + 1).collect();
+        let steps: Axes = self.interior.iter().map(|g| g.saturating_add(1)).collect();
         let inside = ct.slice(self.low(), &limits, &steps);
         // Everything less the inside would cancel: the surroundings are summed by a mask.
         let value = x[1].is_linear().then(|| {

@@ -426,7 +426,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(80))]
+        #![proptest_config(tenferro_cases::cases(80))]
 
         #[test]
         fn any_layouts_match_an_index_walk_and_leave_gaps_alone(

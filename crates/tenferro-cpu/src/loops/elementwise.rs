@@ -474,7 +474,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(80))]
+        #![proptest_config(tenferro_cases::cases(80))]
 
         #[test]
         fn chains_over_any_layouts_match_the_formula(

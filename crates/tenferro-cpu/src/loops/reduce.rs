@@ -635,7 +635,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(80))]
+        #![proptest_config(tenferro_cases::cases(80))]
 
         #[test]
         fn any_axes_of_any_layout_match_an_index_walk(

@@ -11,8 +11,8 @@ use tenferro_core_ops::Number;
 const ROWS: usize = 64;
 const COLS: usize = 32;
 
-/// C <- alpha op(A) op(B) + beta C with A of m x k, B of k x n, C of m x n. With beta = 0, C is written without being
-/// read.
+/// C <- alpha op(A) op(B) + beta C with A of m x k, B of k x n, C of m x n. With alpha = 0, A and B are not read; with
+/// beta = 0, C is written without being read; and a factor of 1 multiplies nothing.
 ///
 /// # Safety
 /// Every addressed element of A and B is valid for reads and every one of C for writes (and for reads and
@@ -32,10 +32,11 @@ pub(crate) unsafe fn gemm<T: Number>(
         if x.conj { x_ij.conjugate() } else { x_ij }
     };
     let at = |i: usize, j: usize| c.ptr.wrapping_offset(i as isize * c.row + j as isize * c.col);
+    let scaled = |factor: T, v: T| if factor == T::one() { v } else { factor.times(v) };
     for j in 0..n {
         for i in 0..m {
             // SAFETY: i < m and j < n; C is only read when beta says that it holds values.
-            unsafe { *at(i, j) = if beta == T::zero() { T::zero() } else { beta.times(*at(i, j)) } };
+            unsafe { *at(i, j) = if beta == T::zero() { T::zero() } else { scaled(beta, *at(i, j)) } };
         }
     }
     if alpha == T::zero() {
@@ -54,7 +55,7 @@ pub(crate) unsafe fn gemm<T: Number>(
             for j in 0..n {
                 let mut sum = [T::zero(); ROWS];
                 for p in 0..cols {
-                    let scale = alpha.times(read(b, p0 + p, j));
+                    let scale = scaled(alpha, read(b, p0 + p, j));
                     for (s, &x) in sum[..rows].iter_mut().zip(&panel[p * ROWS..]) {
                         *s = s.plus(x.times(scale));
                     }

@@ -273,7 +273,7 @@ fn any_path(n: usize, mut seed: u64) -> Optimize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(tenferro_cases::cases(150))]
 
     #[test]
     fn plans_compute_the_einsum(case in case()) {

@@ -9,24 +9,20 @@ use smallvec::SmallVec;
 use tenferro_core_ops::Coming;
 use tenferro_tensor::{Result, Tensor, UninitTensor};
 
-/// Most operands of a prepared kernel.
-const MOST: usize = 6;
-
 impl State {
     /// Prepares a kernel whose one result, like its operands, is not handed out.
     pub(super) fn prepare(&mut self, program: &Lowered, k: usize, i: &Instruction) {
         let slot = (i.y - program.first_slot) as usize;
         let Step::Kernel(kernel) = &i.step else { return };
         let op = self.inferred[k].op.as_ref().unwrap_or(&i.op);
-        let prepared = kernel.shortcuts().prepare.filter(|_| i.inner).and_then(|prepare| {
+        let prepared = i.inner.then_some(kernel).and_then(|kernel| {
             let coming = |a: &Arg| {
                 let place = &self.places[a.value as usize];
                 let strides = place.layout.as_ref().filter(|l| !l.is_col_major_contiguous());
                 Coming { aval: &self.avals[a.value as usize], strides: strides.map(|l| l.strides()) }
             };
             let x: SmallVec<[Coming<'_>; 4]> = i.x.iter().map(coming).collect();
-            let few = x.len() <= MOST;
-            few.then(|| prepare(&**op, &x, &self.avals[i.y as usize])).flatten()
+            kernel.prepare(&**op, &x, &self.avals[i.y as usize])
         });
         self.stays[slot] = prepared.is_some();
         self.slots[slot] = None;
@@ -64,18 +60,12 @@ impl State {
         x: &[&Tensor],
         k: usize,
         i: &Instruction,
-        mut to: UninitTensor,
+        to: UninitTensor,
     ) -> Result<Tensor> {
-        let mut from = [std::ptr::null(); MOST];
-        for (from, a) in from.iter_mut().zip(&i.x) {
-            *from = self.read(program, x, a.value)?.host_byte_ptr()?;
-        }
+        let from = i.x.iter().map(|a| self.read(program, x, a.value)?.host_byte_ptr());
         let prepared = self.inferred[k].prepared.as_ref().expect("the caller looked");
         // SAFETY: the operands have the avals and places that the kernel was prepared for, since any change of
         // those prepares it again; the result has its aval, and its buffer, which is unique, is theirs alone.
-        unsafe {
-            prepared.call(&from[..i.x.len()], to.as_mut_byte_ptr());
-            Ok(to.assume_init())
-        }
+        unsafe { prepared.run(from, to) }
     }
 }

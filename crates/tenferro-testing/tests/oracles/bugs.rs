@@ -7,6 +7,7 @@ use crate::{
     json::{number, plain},
     layout::batch_last,
     matrices::run as on_cpu,
+    pending,
     record::array,
 };
 use serde_json::Value;
@@ -29,7 +30,7 @@ enum Part {
 }
 use Part::{Check, Skip};
 
-/// Reports by their id. One that is not here is listed as skipped.
+/// Reports by their id. One that is not here is listed as skipped, if [`pending`](crate::pending) says why.
 const REPORTS: &[(&str, &[Part])] = &[
     ("ein-diag-not-last", &[Check(einsum_values)]),
     ("ein-implicit-trace", &[Check(implicit_trace)]),
@@ -65,9 +66,7 @@ const REPORTS: &[(&str, &[Part])] = &[
         "nan-does-not-spread",
         &[Check(nan_stays), Skip("reverse mode sums over the elements, and 0 NaN is NaN")],
     ),
-    ("view-is-metadata", &[Skip("a bound of time, which the benchmarks measure")]),
     ("gpu-svd-first-call-zero", &[Check(first_svd)]),
-    ("wgpu-dispatch-limit", &[Skip("no WebGPU backend")]),
     ("eigh-nan-garbage", &[Check(eigh_of_nan)]),
     ("eigh-complex-real-w", &[Check(real_eigenvalues)]),
     ("eigh-jvp-large", &[Check(large_eigenvalues)]),
@@ -81,7 +80,6 @@ const REPORTS: &[(&str, &[Part])] = &[
     ("expm-moler", &[Check(badly_balanced)]),
     ("qr-jvp-R", &[Check(qr_forward)]),
     ("qr-grad-unused-output", &[Check(qr_unused)]),
-    ("sort-nan-sign", &[Skip("operation absent: sort")]),
 ];
 
 pub(crate) fn steps(folder: &Path) -> Result<Vec<(String, Vec<Step>)>, String> {
@@ -91,8 +89,7 @@ pub(crate) fn steps(folder: &Path) -> Result<Vec<(String, Vec<Step>)>, String> {
         let parts = REPORTS.iter().find(|(name, _)| *name == id).map_or(&[][..], |(_, parts)| parts);
         let mut steps: Vec<Step> = parts.iter().map(|part| step(part, v)).collect();
         if steps.is_empty() {
-            let fft = ["fft", "rfft", "irfft", "fftn"].iter().any(|p| id.split('-').next() == Some(p));
-            let reason = if fft { "no FFT yet" } else { "no check" };
+            let reason = pending::reason(&id).unwrap_or("no check");
             steps.push(Box::new(move || Outcome::Skipped(reason.to_string())));
         }
         (id, steps)

@@ -1,9 +1,10 @@
-//! Replays the reference values of the folder that `TENFERRO_ORACLES` names, and prints a table of how many records
-//! of every family were replayed, skipped (and why) or failed. Without the folder it passes and says so.
+//! Replays the reference values of the folder that `TENFERRO_ORACLES` names, and prints a table of how many
+//! records of every family were replayed, skipped (and why) or failed. Without the variable it passes and
+//! says so; a folder that is not there, or that holds nothing to replay, is a failure.
 //!
-//! A family is replayed by an adapter, a function from the arguments of a record to the outputs of the operation;
-//! see [`args`]. A family without one is listed as skipped, so that nothing is left out silently.
-//! `TENFERRO_ORACLES_TABLE` names a file for the table as Markdown.
+//! A family is replayed by an adapter, a function from the arguments of a record to the outputs of the
+//! operation; see [`args`]. A family of which nothing is replayed fails unless [`pending`] says why, so that
+//! nothing is left out silently. `TENFERRO_ORACLES_TABLE` names a file for the table as Markdown.
 
 mod args;
 mod bugs;
@@ -40,7 +41,7 @@ fn main() {
         args.format.get_or_insert(FormatSetting::Terse);
     }
     let folder = std::env::var_os("TENFERRO_ORACLES").map(std::path::PathBuf::from);
-    let Some(folder) = folder.filter(|f| f.is_dir()) else {
+    let Some(folder) = folder else {
         println!("oracles: skipped, TENFERRO_ORACLES names no folder of reference values");
         return;
     };
@@ -48,7 +49,7 @@ fn main() {
     let trials = match trials(&folder, &table) {
         Ok(trials) => trials,
         Err(e) => {
-            eprintln!("oracles: {e}");
+            eprintln!("oracles: TENFERRO_ORACLES is {folder:?}, which is no folder of reference values: {e}");
             std::process::exit(1);
         }
     };
@@ -83,6 +84,11 @@ fn trial(table: &Arc<Table>, source: &'static str, family: String, steps: Vec<St
             }
         }
         row.failed = failures.len();
+        if failures.is_empty()
+            && let Err(e) = pending::check(&family, row.replayed)
+        {
+            failures.push(e);
+        }
         table.add(row);
         if failures.is_empty() { Ok(()) } else { Err(failures.join("\n").into()) }
     })
@@ -93,7 +99,8 @@ fn trials(folder: &Path, table: &Arc<Table>) -> Result<Vec<Trial>, String> {
     trials.push(trial(table, "einsum_cases", "einsum".into(), einsum::steps(folder)?));
     trials.push(trial(table, "matrix_families", "matrices".into(), matrices::steps(folder)?));
     let fft = json::lines(&folder.join("fft_cases.jsonl.gz"))?;
-    let skip = |_| -> Step { Box::new(|| Outcome::Skipped("no FFT yet".into())) };
+    let reason = pending::reason("fft").unwrap_or("no adapter");
+    let skip = |_| -> Step { Box::new(|| Outcome::Skipped(reason.into())) };
     trials.push(trial(table, "fft_cases", "fft".into(), fft.into_iter().map(skip).collect()));
     for (id, steps) in bugs::steps(folder)? {
         trials.push(trial(table, "bug_reports", id, steps));
@@ -113,7 +120,7 @@ fn adapter(family: &str) -> Result<Adapter, String> {
     ];
     let named = |names: &str| names.split(' ').any(|name| name == family);
     let found = lists.into_iter().flatten().find(|(names, _)| named(names));
-    found.map(|(_, adapter)| *adapter).ok_or_else(|| pending::reason(family))
+    found.map(|(_, adapter)| *adapter).ok_or_else(|| pending::reason(family).unwrap_or("no adapter").into())
 }
 
 /// The families of tensor-ad-oracles, a file each, and of the supplement.
@@ -128,6 +135,9 @@ fn families(folder: &Path, table: &Arc<Table>) -> Result<Vec<Trial>, String> {
             let family = stem.strip_suffix("__identity").unwrap_or(stem).to_string();
             found.insert(("tensor-ad-oracles", family), (Record::database, json::lines(&entry.path())?));
         }
+    }
+    if found.is_empty() {
+        return Err(format!("{}: no files of records", database.display()));
     }
     for v in json::lines(&folder.join("torch_opinfo_supplement.jsonl.gz"))? {
         let text = |name: &str| v.get(name).and_then(|v| v.as_str()).unwrap_or_default();
