@@ -43,6 +43,9 @@ fn a_step_without_measure_beside_no_elements_takes_none() -> tenferro_runtime::R
             let y = p.slice(&[0, 0], &[0, 0], &[step; 2])?;
             let program = GraphCompiler::new().compile_with(&[&p], &[&y])?;
             assert_eq!(program.run(&mut cpu, &[&x])?[0].shape(), [0, 0]);
+            let p = TracedTensor::input(DType::F64, &shape.map(Dim::Lit));
+            let program = GraphCompiler::new().compile(&p.slice(&[0, 0], &shape, &[step; 2])?)?;
+            assert_eq!(program.run(&mut cpu, &[&x])?[0].shape(), taken, "{shape:?} by {step}");
         }
     }
     // The cotangent of a slice is a pad, and that of a pad a slice.

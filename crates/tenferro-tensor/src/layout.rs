@@ -236,6 +236,23 @@ impl Layout {
         Ok(result)
     }
 
+    /// [`slice`](Layout::slice) with forward steps, of any size.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn slice_forward(
+        &self,
+        op: &'static str,
+        starts: &[usize],
+        limits: &[usize],
+        steps: &[usize],
+    ) -> Result<Self> {
+        let mut result = Layout::BLANK;
+        result.set_slice(op, &self.parts(), starts, limits, steps.len(), |axis| (steps[axis], false))?;
+        Ok(result)
+    }
+
     /// The named axes run backwards.
     ///
     /// # Errors

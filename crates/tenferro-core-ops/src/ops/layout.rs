@@ -267,10 +267,7 @@ impl Primitive for Slice {
     }
     fn view(&self, x: &Layout) -> Option<Layout> {
         let (starts, limits) = self.bounds.split_at_checked(self.steps.len())?;
-        // Steps of a layout may be negative; one beyond every extent is as good as the greatest.
-        let steps = self.steps.iter().map(|&s| isize::try_from(s).unwrap_or(isize::MAX));
-        x.slice(Self::NAME, &literals(starts)?, &literals(limits)?, &steps.collect::<SmallVec<[isize; 6]>>())
-            .ok()
+        x.slice_forward(Self::NAME, &literals(starts)?, &literals(limits)?, &self.steps).ok()
     }
     fn dims(&self) -> &[Dim] {
         &self.bounds
