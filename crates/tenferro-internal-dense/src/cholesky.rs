@@ -21,8 +21,8 @@ pub trait Cholesky: Field {
     ///
     /// # Errors
     /// `NonFinite` with the first such element of the triangle in column-major order; `NotPositiveDefinite`
-    /// with the order of the first leading minor that is not positive in floating-point numbers. What is
-    /// in `l` is then meaningless, but initialised up to the first element that is not finite.
+    /// with the order of the first leading minor that is not positive in floating-point numbers; `Memory`.
+    /// What is in `l` is then meaningless, but initialised up to the first element that is not finite.
     ///
     /// # Safety
     /// The triangle is readable; `l` is writable and does not overlap it; it need not be initialised.
@@ -85,7 +85,7 @@ unsafe fn cholesky<T: blas::Library + ComplexField>(
         let factored = if n <= SMALL {
             vectorised(|| eliminate(std::slice::from_raw_parts_mut(l, n * n), n))
         } else {
-            blocked(n, l, par)
+            blocked(n, l, par)?
         };
         factored.map_err(|index| DenseError::NotPositiveDefinite { order: index + 1 })
     }
@@ -126,16 +126,26 @@ fn eliminate<T: Field>(l: &mut [T], n: usize) -> Result<(), usize> {
 
 /// The same by faer.
 ///
+/// # Errors
+/// `Memory`.
+///
 /// # Safety
 /// `l` has n x n initialised elements.
 #[inline(never)]
-unsafe fn blocked<T: Field + ComplexField>(n: usize, l: *mut T, par: Par) -> Result<(), usize> {
+unsafe fn blocked<T: Field + ComplexField>(
+    n: usize,
+    l: *mut T,
+    par: Par,
+) -> Result<Result<(), usize>, DenseError> {
     let params = Spec::default();
     // SAFETY: the caller's promise.
     let matrix = unsafe { MatMut::from_raw_parts_mut(l, n, n, 1, n as isize) };
     let request = cholesky_in_place_scratch::<T>(n, par, params);
-    with_stack(request, |stack| cholesky_in_place(matrix, Default::default(), par, stack, params))
-        .map_err(|LltError::NonPositivePivot { index }| index)?;
+    let factored =
+        with_stack(request, |stack| cholesky_in_place(matrix, Default::default(), par, stack, params))?;
+    if let Err(LltError::NonPositivePivot { index }) = factored {
+        return Ok(Err(index));
+    }
     for j in 0..n {
         // SAFETY: all indices are below n.
         unsafe {
@@ -145,5 +155,5 @@ unsafe fn blocked<T: Field + ComplexField>(n: usize, l: *mut T, par: Par) -> Res
             *diagonal = <T as Field>::real((*diagonal).re());
         }
     }
-    Ok(())
+    Ok(Ok(()))
 }

@@ -13,8 +13,8 @@ use faer::{ColMut, MatMut, MatRef, Par, Spec};
 use num_complex::Complex;
 use smallvec::SmallVec;
 
-use crate::svd::{balance, half_of_largest};
-use crate::workspace::{with_stack, with_zeros};
+use crate::svd::{balance, half_of_largest_of};
+use crate::workspace::{allocated, total, with_stack, with_zeros};
 use crate::{Dense, DenseError, Field, Real, Strided, blas};
 
 /// Eigenvalues and eigenvectors of square matrices.
@@ -28,8 +28,8 @@ pub trait Eig: Field {
     /// exactly dependent columns.
     ///
     /// # Errors
-    /// `NonFinite` with the first such element in column-major order; `NoConvergence`. The outputs are then
-    /// arbitrary.
+    /// `NonFinite` with the first such element in column-major order; `NoConvergence`; `Memory`. The outputs
+    /// are then arbitrary.
     ///
     /// # Safety
     /// A is readable; w and `rows` (n each) and V (n x n) are writable and overlap neither A nor each other;
@@ -81,7 +81,7 @@ unsafe fn eig<T: Provider<Complex: Dense>>(
 ) -> Result<(), DenseError> {
     // SAFETY: the caller's promise.
     let (largest, w, v, rows) = unsafe {
-        let largest = half_of_largest((n, n), a)?;
+        let largest = half_of_largest_of((n, n), a)?;
         w.write_bytes(0, n);
         v.write_bytes(0, n * n);
         rows.write_bytes(0, n);
@@ -102,7 +102,7 @@ unsafe fn eig<T: Provider<Complex: Dense>>(
             *row = normalise(v).expect("the vector of an eigenvalue is not zero") as i64;
         }
     } else if n > 0 {
-        let done = with_zeros::<T, _>(2 * n * n + 2 * n, |buffer| {
+        let done = with_zeros::<T, _>(total([(2 * n, n), (2, n)]), |buffer| {
             let (scaled, buffer) = buffer.split_at_mut(n * n);
             let (vectors, values) = buffer.split_at_mut(n * n);
             for (at_j, j) in scaled.chunks_exact_mut(n).zip(0..) {
@@ -110,11 +110,12 @@ unsafe fn eig<T: Provider<Complex: Dense>>(
                     *x = at(i, j).scale(factor);
                 }
             }
-            (by_lapack(scaled, values, vectors) || T::general_evd(scaled, values, vectors, par)) && {
+            let found = by_lapack(scaled, values, vectors)? || T::general_evd(scaled, values, vectors, par)?;
+            Ok(found && {
                 T::unpack(values, vectors, w, v);
-                Pairs { a: scaled, w, v, rows }.settle(par)
-            }
-        });
+                Pairs { a: scaled, w, v, rows }.settle(par)?
+            })
+        })??;
         if !done {
             return Err(DenseError::NoConvergence);
         }
@@ -124,14 +125,14 @@ unsafe fn eig<T: Provider<Complex: Dense>>(
 }
 
 /// As [`Provider::general_evd`], by LAPACK; false if there is none.
-fn by_lapack<T: Provider>(a: &[T], values: &mut [T], vectors: &mut [T]) -> bool {
+fn by_lapack<T: Provider>(a: &[T], values: &mut [T], vectors: &mut [T]) -> Result<bool, DenseError> {
     let n = values.len() / 2;
-    blas::has_eig::<T>(n)
+    Ok(blas::has_eig::<T>(n)
         && with_zeros::<T, _>(n * n, |copy| {
             copy.copy_from_slice(a);
             // SAFETY: the slices have the sizes that are asked for, and n is not 0.
             unsafe { blas::eig(n, copy.as_mut_ptr(), values.as_mut_ptr(), vectors.as_mut_ptr()) }
-        })
+        })??)
 }
 
 /// With p = (a - d) / 2 and z = p +- sqrt(p^2 + b c), of the sign that makes |z| the larger one, the eigenvalues
@@ -223,7 +224,7 @@ struct Pairs<'a, T: Field> {
 
 impl<T: Field<Complex: Dense>> Pairs<'_, T> {
     /// Normalises the vectors and replaces bad ones; false if that does not help.
-    fn settle(self, par: Par) -> bool {
+    fn settle(self, par: Par) -> Result<bool, DenseError> {
         let n = self.w.len();
         let mut good = true;
         for (v, row) in self.v.chunks_exact_mut(n).zip(&mut *self.rows) {
@@ -236,26 +237,26 @@ impl<T: Field<Complex: Dense>> Pairs<'_, T> {
         let unit = T::Real::of(10.0 * n as f64) * T::Real::EPS * norm;
         let total = unit * T::Real::of(n as f64).sqrt();
         if good && (0..2).all(|seed| self.combination_is_good(seed, total)) {
-            return true;
+            return Ok(true);
         }
-        (0..n).all(|j| {
-            let v = self.v[j * n..][..n].to_vec();
-            if v.iter().all(|x| x.finite()) && self.off(self.w[j], &v) <= unit {
-                return true;
+        for j in 0..n {
+            let v = &self.v[j * n..][..n];
+            if v.iter().all(|x| x.finite()) && self.off(self.w[j], v) <= unit {
+                continue;
             }
             // The vector of the conjugate eigenvalue, which precedes this one, has been settled.
             let pair = !T::COMPLEX && self.w[j].im() < T::Real::ZERO;
             let found = if pair {
                 Some(self.v[(j - 1) * n..][..n].iter().map(|x| x.conj()).collect())
             } else {
-                self.inverse_iteration(j, norm, unit, par)
+                self.inverse_iteration(j, norm, unit, par)?
             };
-            let Some(mut v) = found else { return false };
-            let Some(row) = normalise(&mut v) else { return false };
+            let Some(mut v) = found else { return Ok(false) };
+            let Some(row) = normalise(&mut v) else { return Ok(false) };
             self.rows[j] = row as i64;
             self.v[j * n..][..n].copy_from_slice(&v);
-            true
-        })
+        }
+        Ok(true)
     }
 
     /// Whether |A V x - V diag(w) x| is below `bound` for a vector x of signs.
@@ -300,16 +301,19 @@ impl<T: Field<Complex: Dense>> Pairs<'_, T> {
         norm: T::Real,
         bound: T::Real,
         par: Par,
-    ) -> Option<Vec<T::Complex>> {
+    ) -> Result<Option<Vec<T::Complex>>, DenseError> {
         let n = self.w.len();
-        let mut packed: Vec<T::Complex> = self.a.iter().map(|&a| T::complex(a.re(), a.im())).collect();
+        let mut packed = allocated([n, n], T::Complex::ZERO)?;
+        for (to, &a) in packed.iter_mut().zip(self.a) {
+            *to = T::complex(a.re(), a.im());
+        }
         for i in 0..n {
             packed[i * (n + 1)] = packed[i * (n + 1)] - self.w[j];
         }
         let mut perm = vec![0i32; n];
         let a = Strided { ptr: packed.as_ptr(), row: 1, col: n as isize };
         // SAFETY: the matrix is n x n and is factored in place, with room for n numbers of the permutation.
-        unsafe { T::Complex::lu((n, n), a, packed.as_mut_ptr(), perm.as_mut_ptr(), par) };
+        unsafe { T::Complex::lu((n, n), a, packed.as_mut_ptr(), perm.as_mut_ptr(), par)? };
         // An exact eigenvalue has pivots that are zero: they count as rounding errors.
         let least = T::Real::EPS * norm;
         for i in 0..n {
@@ -318,13 +322,13 @@ impl<T: Field<Complex: Dense>> Pairs<'_, T> {
                 *pivot = T::Complex::real(least);
             }
         }
-        (0..5).find_map(|trial| {
+        Ok((0..5).find_map(|trial| {
             let start = |&p: &i32| T::Complex::real(T::Real::of(sign(p as usize, j + 2 + trial * n)));
             let mut x: Vec<T::Complex> = perm.iter().map(start).collect();
             substitute(&packed, &mut x);
             normalise(&mut x)?;
             (self.off(self.w[j], &x) <= bound).then_some(x)
-        })
+        }))
     }
 }
 
@@ -365,7 +369,12 @@ fn sign(i: usize, seed: usize) -> f64 {
 trait Provider: blas::Eigen {
     /// Finds the eigenvalues, 2 n numbers, and vectors, n columns, of a column-major matrix; false without
     /// convergence.
-    fn general_evd(a: &[Self], values: &mut [Self], vectors: &mut [Self], par: Par) -> bool;
+    fn general_evd(
+        a: &[Self],
+        values: &mut [Self],
+        vectors: &mut [Self],
+        par: Par,
+    ) -> Result<bool, DenseError>;
 
     /// What was found as complex numbers; the vectors are not normalised.
     fn unpack(values: &[Self], vectors: &[Self], w: &mut [Self::Complex], v: &mut [Self::Complex]);
@@ -375,7 +384,12 @@ macro_rules! providers {
     ($($r:ty)*) => {$(
         impl Provider for $r {
             #[inline(never)]
-            fn general_evd(a: &[Self], values: &mut [Self], vectors: &mut [Self], par: Par) -> bool {
+            fn general_evd(
+                a: &[Self],
+                values: &mut [Self],
+                vectors: &mut [Self],
+                par: Par,
+            ) -> Result<bool, DenseError> {
                 let n = values.len() / 2;
                 let (re, im) = values.split_at_mut(n);
                 let a = MatRef::from_column_major_slice(a, n, n);
@@ -417,7 +431,12 @@ macro_rules! providers {
 
         impl Provider for Complex<$r> {
             #[inline(never)]
-            fn general_evd(a: &[Self], values: &mut [Self], vectors: &mut [Self], par: Par) -> bool {
+            fn general_evd(
+                a: &[Self],
+                values: &mut [Self],
+                vectors: &mut [Self],
+                par: Par,
+            ) -> Result<bool, DenseError> {
                 let n = values.len() / 2;
                 let a = MatRef::from_column_major_slice(a, n, n);
                 let vectors = MatMut::from_column_major_slice_mut(vectors, n, n);

@@ -38,9 +38,13 @@ mod field;
 #[cfg(feature = "faer")]
 mod gemm;
 #[cfg(feature = "faer")]
+mod householder;
+#[cfg(feature = "faer")]
 mod lu;
 #[cfg(feature = "faer")]
-mod lu_full;
+mod lu_full_pivot;
+#[cfg(feature = "faer")]
+mod plausible;
 #[cfg(feature = "faer")]
 mod provider;
 #[cfg(feature = "faer")]
@@ -68,9 +72,10 @@ pub use {
     eig::Eig,
     eigh::Eigh,
     field::{Field, Real},
-    lu_full::LuFull,
+    lu_full_pivot::LuFullPivot,
     qr::{Qr, QrForm},
     routines::{Dense, DenseError},
     svd::Vectors,
     triangular::Triangle,
+    workspace::{allocated, filled},
 };

@@ -10,12 +10,15 @@ use crate::provider::Provider;
 use crate::simd::vectorised;
 use crate::triangular::triangular_solve;
 use crate::workspace::with_zeros;
-use crate::{Factor, Real, Strided, Triangle, blas};
+use crate::{DenseError, Factor, Real, Strided, Triangle, blas};
 
 /// Columns below which a panel is factored by plain loops.
 const LEAF: usize = 8;
 
 /// See [`Dense::lu`](crate::Dense::lu).
+///
+/// # Errors
+/// Stated there.
 ///
 /// # Safety
 /// Stated there.
@@ -25,7 +28,7 @@ pub(crate) unsafe fn lu<T: Provider>(
     packed: *mut T,
     perm: *mut i32,
     par: Par,
-) {
+) -> Result<(), DenseError> {
     // SAFETY: the caller's promise; each slice below covers memory that has just been written.
     unsafe {
         if !std::ptr::eq(a.ptr, packed) {
@@ -36,7 +39,7 @@ pub(crate) unsafe fn lu<T: Provider>(
             }
         }
         if m > 0 && n > 0 && blas::lu((m, n), packed, perm) {
-            return;
+            return Ok(());
         }
         for i in 0..m {
             perm.add(i).write(i as i32);
@@ -55,12 +58,13 @@ pub(crate) unsafe fn lu<T: Provider>(
                         *x = column[from as usize];
                     }
                 }
-            });
+            })?;
             let l = Strided { ptr: packed.cast_const(), row: 1, col: m as isize };
             let b = Strided { ptr: right, row: 1, col: m as isize };
             triangular_solve((k, n - k), (Triangle::Lower, true), l, false, b, par);
         }
     }
+    Ok(())
 }
 
 /// A column-major block with rows >= cols.

@@ -10,7 +10,7 @@ use faer::traits::ComplexField;
 use faer::{Accum, ColMut, Conj, MatMut, MatRef, Par, Spec};
 
 use crate::workspace::with_stack;
-use crate::{Factor, Strided, Target, Triangle, blas};
+use crate::{DenseError, Factor, Strided, Target, Triangle, blas};
 
 /// A number of ours that is one of faer's.
 pub(crate) trait Provider: blas::Svd {
@@ -44,6 +44,9 @@ pub(crate) trait Provider: blas::Svd {
     /// A = U diag(s) V^H; false without convergence. The options are whether U and V are square (else thin),
     /// and whether large bidiagonal matrices are divided and conquered (else QR iterations throughout).
     ///
+    /// # Errors
+    /// `Memory`.
+    ///
     /// # Safety
     /// A is m x n, s has min(m, n) elements, U and V have m and n rows.
     unsafe fn bidiagonal_svd(
@@ -54,7 +57,7 @@ pub(crate) trait Provider: blas::Svd {
         v: Strided<*mut Self>,
         options: (bool, bool),
         par: Par,
-    ) -> bool;
+    ) -> Result<bool, DenseError>;
 }
 
 fn conjugated(flag: bool) -> Conj {
@@ -119,7 +122,7 @@ impl<T: blas::Svd + ComplexField> Provider for T {
         v: Strided<*mut Self>,
         (full, divide): (bool, bool),
         par: Par,
-    ) -> bool {
+    ) -> Result<bool, DenseError> {
         let k = m.min(n);
         let (vectors, mu, nv) = match full {
             true => (ComputeSvdVectors::Full, m, n),

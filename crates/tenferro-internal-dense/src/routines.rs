@@ -4,7 +4,7 @@ use faer::Par;
 use num_complex::Complex;
 
 use crate::{
-    Cholesky, Eig, Eigh, Factor, LuFull, Qr, Strided, Target, Triangle, Vectors, gemm, lu, solve, svd,
+    Cholesky, Eig, Eigh, Factor, LuFullPivot, Qr, Strided, Target, Triangle, Vectors, gemm, lu, solve, svd,
     triangular,
 };
 
@@ -25,6 +25,11 @@ pub enum DenseError {
     },
     /// An iteration did not come to its end.
     NoConvergence,
+    /// There is no memory for a workspace.
+    Memory {
+        /// Its size, or the largest number if that is larger.
+        bytes: usize,
+    },
     /// The leading minor of this order is not positive.
     NotPositiveDefinite {
         /// Number of its rows, from one.
@@ -35,7 +40,7 @@ pub enum DenseError {
 /// Products and factorizations of matrices of `f32`, `f64`, `Complex<f32>` or `Complex<f64>`.
 ///
 /// Methods of four types, and not generic functions, which each crate that calls them would compile again.
-pub trait Dense: Cholesky + Eig + Eigh + LuFull + Qr {
+pub trait Dense: Cholesky + Eig + Eigh + LuFullPivot + Qr {
     /// C <- alpha op(A) op(B) + beta C with A of m x k, B of k x n, C of m x n.
     ///
     /// With beta = 0, C is written without being read; with k = 0 or alpha = 0, A and B are not read and C
@@ -94,22 +99,31 @@ pub trait Dense: Cholesky + Eig + Eigh + LuFull + Qr {
     ///
     /// A singular matrix has factors all the same. NaN and infinities propagate.
     ///
+    /// # Errors
+    /// `Memory`; the outputs are then arbitrary.
+    ///
     /// # Safety
     /// A is readable, `packed` and `perm` are writable and overlap neither A nor each other; they need not be
     /// initialised. m <= i32::MAX. A may be `packed` itself when its strides are (1, m).
-    unsafe fn lu(shape: (usize, usize), a: Strided<*const Self>, packed: *mut Self, perm: *mut i32, par: Par);
+    unsafe fn lu(
+        shape: (usize, usize),
+        a: Strided<*const Self>,
+        packed: *mut Self,
+        perm: *mut i32,
+        par: Par,
+    ) -> Result<(), DenseError>;
 
     /// B <- A^-1 B, or A^-H B if `adjoint`, from the factors of [`lu`](Dense::lu): A = P^T L U with `packed`
-    /// n x n column-major, B n x nrhs.
+    /// n x n, B n x nrhs.
     ///
     /// # Errors
-    /// `Singular` if a diagonal element of U is exactly zero; B is then unchanged.
+    /// `Singular` if a diagonal element of U is exactly zero, and `Memory`; B is then unchanged.
     ///
     /// # Safety
     /// The factors are readable (n numbers in `perm`), B is readable and writable and overlaps neither.
     unsafe fn solve_lu(
         shape: (usize, usize),
-        packed: *const Self,
+        packed: Strided<*const Self>,
         perm: *const i32,
         adjoint: bool,
         b: Strided<*mut Self>,
@@ -123,7 +137,8 @@ pub trait Dense: Cholesky + Eig + Eigh + LuFull + Qr {
     /// max(m, n) eps, the first relative to s(0).
     ///
     /// # Errors
-    /// `NonFinite` with the first such element in column-major order; nothing is then written.
+    /// `NonFinite` with the first such element in column-major order; `Memory`. The outputs are then
+    /// arbitrary.
     ///
     /// # Safety
     /// A is readable; the outputs are writable and overlap neither A nor each other; they may be
@@ -203,14 +218,14 @@ macro_rules! routines {
                 packed: *mut Self,
                 perm: *mut i32,
                 par: Par,
-            ) {
+            ) -> Result<(), DenseError> {
                 // SAFETY: the caller's.
                 unsafe { lu::lu(shape, a, packed, perm, par) }
             }
 
             unsafe fn solve_lu(
                 shape: (usize, usize),
-                packed: *const Self,
+                packed: Strided<*const Self>,
                 perm: *const i32,
                 adjoint: bool,
                 b: Strided<*mut Self>,

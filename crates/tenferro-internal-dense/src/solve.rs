@@ -19,7 +19,7 @@ const SMALL: usize = 16;
 /// Stated there.
 pub(crate) unsafe fn solve_lu<T: Provider>(
     (n, nrhs): (usize, usize),
-    packed: *const T,
+    packed: Strided<*const T>,
     perm: *const i32,
     adjoint: bool,
     b: Strided<*mut T>,
@@ -27,20 +27,21 @@ pub(crate) unsafe fn solve_lu<T: Provider>(
 ) -> Result<(), DenseError> {
     // SAFETY: the caller's promise; `perm` is a permutation of 0 .. n.
     unsafe {
-        if let Some(index) = (0..n).find(|&i| *packed.add(i + i * n) == T::ZERO) {
+        let zero = |&i: &usize| *packed.ptr.offset(i as isize * (packed.row + packed.col)) == T::ZERO;
+        if let Some(index) = (0..n).find(zero) {
             return Err(DenseError::Singular { index });
         }
         let perm = std::slice::from_raw_parts(perm, n);
-        let a = Strided { ptr: packed, row: 1, col: n as isize };
-        let transposed = Strided { ptr: packed, row: n as isize, col: 1 };
+        let a = packed;
+        let transposed = Strided { ptr: a.ptr, row: a.col, col: a.row };
         if !adjoint {
-            permute(perm, b, nrhs, true);
+            permute(perm, b, nrhs, true)?;
             triangular_solve((n, nrhs), (Triangle::Lower, true), a, false, b, par);
             triangular_solve((n, nrhs), (Triangle::Upper, false), a, false, b, par);
         } else {
             triangular_solve((n, nrhs), (Triangle::Lower, false), transposed, true, b, par);
             triangular_solve((n, nrhs), (Triangle::Upper, true), transposed, true, b, par);
-            permute(perm, b, nrhs, false);
+            permute(perm, b, nrhs, false)?;
         }
         Ok(())
     }
@@ -48,9 +49,17 @@ pub(crate) unsafe fn solve_lu<T: Provider>(
 
 /// B <- P B, or P^T B if not `forward`, with row i of P B being row perm[i] of B.
 ///
+/// # Errors
+/// `Memory`.
+///
 /// # Safety
 /// B has as many rows as `perm`, which is a permutation.
-unsafe fn permute<T: Field>(perm: &[i32], b: Strided<*mut T>, nrhs: usize, forward: bool) {
+unsafe fn permute<T: Field>(
+    perm: &[i32],
+    b: Strided<*mut T>,
+    nrhs: usize,
+    forward: bool,
+) -> Result<(), DenseError> {
     let n = perm.len();
     let run = |column: &mut [T]| {
         for j in 0..nrhs {
@@ -67,5 +76,10 @@ unsafe fn permute<T: Field>(perm: &[i32], b: Strided<*mut T>, nrhs: usize, forwa
             }
         }
     };
-    if n <= SMALL { run(&mut [T::ZERO; SMALL][..n]) } else { with_zeros(n, run) }
+    if n <= SMALL {
+        run(&mut [T::ZERO; SMALL][..n]);
+        Ok(())
+    } else {
+        with_zeros(n, run)
+    }
 }

@@ -15,7 +15,7 @@ use std::sync::{
 use common::{Rng, Sample};
 use num_complex::Complex;
 use tenferro_internal_dense::{
-    Dense, Factor, Field, Par, Real, Strided, Target, Triangle, Vectors,
+    Dense, Eigh, Factor, Field, Par, Real, Strided, Target, Triangle, Vectors,
     blas::{self, Abi, Blas},
 };
 
@@ -328,7 +328,7 @@ fn factorizations<T: Dense + Abi + Sample>() {
         let (mut s, mut u, mut vh) = (vec![T::Real::ZERO; k], vec![T::ZERO; m * k], vec![T::ZERO; k * n]);
         // SAFETY: the outputs have the sizes of the factors.
         unsafe {
-            T::lu((m, n), read, packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq);
+            T::lu((m, n), read, packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq).unwrap();
             T::svd((m, n), read, u.as_mut_ptr(), s.as_mut_ptr(), vh.as_mut_ptr(), Vectors::Thin, Par::Seq)
                 .unwrap();
         }
@@ -356,4 +356,99 @@ fn factors_reproduce_the_matrix() {
         factorizations::<f32>();
         factorizations::<Complex<f32>>();
     });
+}
+
+/// Says that it has found singular values and vectors, and gives 1 and the identity.
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C" fn wrong_gesdd(
+    _: *const u8,
+    m: *const i32,
+    n: *const i32,
+    _: *mut f64,
+    _: *const i32,
+    s: *mut f64,
+    u: *mut f64,
+    _: *const i32,
+    vt: *mut f64,
+    _: *const i32,
+    work: *mut f64,
+    lwork: *const i32,
+    _: *mut i32,
+    info: *mut i32,
+) {
+    let (n, one) = (size(n), size(m));
+    assert_eq!(n, one);
+    // SAFETY: the caller describes square matrices, or asks for the length of the workspace.
+    unsafe {
+        *info = 0;
+        if *lwork == -1 {
+            *work = 1.0;
+            return;
+        }
+        for i in 0..n * n {
+            let x = f64::from(u8::from(i % (n + 1) == 0));
+            (*u.add(i), *vt.add(i)) = (x, x);
+        }
+        (0..n).for_each(|i| *s.add(i) = 1.0);
+    }
+    CALLS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// As [`wrong_gesdd`], of eigenvalues.
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C" fn wrong_syevd(
+    _: *const u8,
+    _: *const u8,
+    n: *const i32,
+    v: *mut f64,
+    _: *const i32,
+    w: *mut f64,
+    work: *mut f64,
+    lwork: *const i32,
+    _: *mut i32,
+    _: *const i32,
+    info: *mut i32,
+) {
+    let n = size(n);
+    // SAFETY: the caller describes a square matrix, or asks for the length of the workspace.
+    unsafe {
+        *info = 0;
+        if *lwork == -1 {
+            *work = 1.0;
+            return;
+        }
+        (0..n * n).for_each(|i| *v.add(i) = f64::from(u8::from(i % (n + 1) == 0)));
+        (0..n).for_each(|i| *w.add(i) = 1.0);
+    }
+    CALLS.fetch_add(1, Ordering::Relaxed);
+}
+
+#[test]
+fn wrong_factors_of_a_library_are_not_taken() {
+    let _one = TABLE.lock().unwrap_or_else(|e| e.into_inner());
+    let mut library = Blas::new("wrong");
+    library.min_order = 0;
+    library.d.gesdd = Some(wrong_gesdd);
+    library.d.heevd = Some(wrong_syevd);
+    // SAFETY: the routines above.
+    unsafe { blas::install(Some(library)) };
+    for n in [2, 5, 20] {
+        CALLS.store(0, Ordering::Relaxed);
+        // Symmetric, with an eigenvalue and a singular value above 1.
+        let a: Vec<f64> = (0..n * n).map(|i| 3.0 + f64::from(u8::from(i % (n + 1) == 0))).collect();
+        let read = Strided { ptr: a.as_ptr(), row: 1, col: n as isize };
+        let (mut u, mut s, mut vh) = (vec![0.0; n * n], vec![0.0; n], vec![0.0; n * n]);
+        let (mut w, mut v) = (vec![0.0; n], vec![0.0; n * n]);
+        // SAFETY: the outputs have the sizes of the factors.
+        unsafe {
+            let to = (u.as_mut_ptr(), s.as_mut_ptr(), vh.as_mut_ptr());
+            f64::svd((n, n), read, to.0, to.1, to.2, Vectors::Thin, Par::Seq).unwrap();
+            f64::eigh(n, read, w.as_mut_ptr(), v.as_mut_ptr(), Par::Seq).unwrap();
+        }
+        assert_eq!(CALLS.load(Ordering::Relaxed), 2);
+        let largest = 3.0 * n as f64 + 1.0;
+        assert!((s[0] - largest).abs() < 1e-12 && (w[n - 1] - largest).abs() < 1e-12, "{s:?} {w:?}");
+    }
+    // SAFETY: nothing is installed.
+    unsafe { blas::install(None) };
 }

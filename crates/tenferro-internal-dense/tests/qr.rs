@@ -205,11 +205,11 @@ fn check_reflectors<T: Sample>((m, n): (usize, usize), cols: usize) {
     unsafe {
         T::householder((m, n), strided(a.as_ptr(), m), packed.as_mut_ptr(), &mut tau, Par::Seq).unwrap();
         let v = strided(packed.as_ptr(), m);
-        T::householder_product((m, k), v, &tau, q.as_mut_ptr(), Par::Seq);
-        T::householder_product((m, m), v, &tau, full.as_mut_ptr(), Par::Seq);
-        T::householder_apply((m, cols), v, &tau, true, forth.as_mut_ptr(), Par::Seq);
+        T::householder_product((m, k), v, &tau, q.as_mut_ptr(), Par::Seq).unwrap();
+        T::householder_product((m, m), v, &tau, full.as_mut_ptr(), Par::Seq).unwrap();
+        T::householder_apply((m, cols), v, &tau, true, forth.as_mut_ptr(), Par::Seq).unwrap();
         back.copy_from_slice(&forth);
-        T::householder_apply((m, cols), v, &tau, false, back.as_mut_ptr(), Par::Seq);
+        T::householder_apply((m, cols), v, &tau, false, back.as_mut_ptr(), Par::Seq).unwrap();
     }
     let close =
         |x: T, y: Complex<f64>| assert!((x.wide() - y).norm() < 30.0 * m as f64 * T::eps(), "{m} x {n}");

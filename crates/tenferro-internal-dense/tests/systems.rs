@@ -14,7 +14,8 @@ fn check_lu<T: Sample>(m: usize, n: usize) {
     let a: Vec<T> = matrix(m, n, |_, _| (rng.next(), rng.next()));
     let (mut packed, mut perm) = (vec![T::ZERO; m * n], vec![-1; m]);
     // SAFETY: the buffers have the documented sizes.
-    unsafe { T::lu((m, n), strided(a.as_ptr(), m), packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq) };
+    unsafe { T::lu((m, n), strided(a.as_ptr(), m), packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq) }
+        .unwrap();
     let k = m.min(n);
     for j in 0..n {
         for i in 0..m {
@@ -48,7 +49,8 @@ fn lu_leaves_a_zero_pivot_and_stays_finite() {
             matrix(n, n, |i, j| (((i * j.max(1) + 1) % 5) as f64 + f64::from(i == j && j > 1), 0.0));
         let (mut packed, mut perm) = (vec![0.0; n * n], vec![0; n]);
         // SAFETY: the buffers have the documented sizes.
-        unsafe { f64::lu((n, n), strided(a.as_ptr(), n), packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq) };
+        unsafe { f64::lu((n, n), strided(a.as_ptr(), n), packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq) }
+            .unwrap();
         assert_eq!((0..n).find(|i| packed[i + i * n] == 0.0), Some(1));
         assert!(packed.iter().all(|x| x.is_finite()));
     }
@@ -68,8 +70,9 @@ fn check_solve<T: Sample>(n: usize, nrhs: usize, row_major: bool) {
         // SAFETY: the buffers have the documented sizes.
         unsafe {
             let from = strided(a.as_ptr(), n);
-            T::lu((n, n), from, packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq);
-            T::solve_lu((n, nrhs), packed.as_ptr(), perm.as_ptr(), adjoint, target, Par::Seq).unwrap();
+            T::lu((n, n), from, packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq).unwrap();
+            let factors = strided(packed.as_ptr(), n);
+            T::solve_lu((n, nrhs), factors, perm.as_ptr(), adjoint, target, Par::Seq).unwrap();
         }
         for (q, b) in b.iter().enumerate() {
             let (i, j) = (q % n, q / n);
@@ -102,8 +105,16 @@ fn singular_systems_are_errors_and_leave_the_right_side_alone() {
         let (mut packed, mut perm) = (vec![0.0; n * n], vec![0; n]);
         // SAFETY: the buffers have the documented sizes.
         let got = unsafe {
-            f64::lu((n, n), strided(a.as_ptr(), n), packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq);
-            f64::solve_lu((n, 1), packed.as_ptr(), perm.as_ptr(), false, strided(b.as_mut_ptr(), n), Par::Seq)
+            f64::lu((n, n), strided(a.as_ptr(), n), packed.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq)
+                .unwrap();
+            f64::solve_lu(
+                (n, 1),
+                strided(packed.as_ptr(), n),
+                perm.as_ptr(),
+                false,
+                strided(b.as_mut_ptr(), n),
+                Par::Seq,
+            )
         };
         assert_eq!(got, Err(DenseError::Singular { index: n - 1 }));
         assert_eq!(b, vec![7.0; n]);
@@ -199,7 +210,7 @@ fn check_lu_full<T: Sample>(m: usize, n: usize, rank: usize, scale: f64) {
     // SAFETY: the buffers have the documented sizes.
     unsafe {
         let to = (packed.as_mut_ptr(), rows.as_mut_ptr(), columns.as_mut_ptr());
-        T::lu_full((m, n), strided(a.as_ptr(), m), to.0, to.1, to.2);
+        T::lu_full_pivot((m, n), strided(a.as_ptr(), m), to.0, to.1, to.2);
     }
     let at = |i: usize, j: usize| packed[i + j * m].wide() / scale;
     let l = |i: usize, p: usize| if p == i { Complex::new(1.0, 0.0) } else { at(i, p) * scale };

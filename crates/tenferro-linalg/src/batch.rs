@@ -3,11 +3,11 @@
 //! An operand is read where it lies, whatever its strides; outputs are new and compact. One matrix may use
 //! all threads; of many, each thread takes some.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use std::sync::Mutex;
 use tenferro_core_ops::{Aval, Extent, elements, ops};
 use tenferro_cpu::{CpuBackend, Par};
-use tenferro_internal_dense::{self as dense, Dense, DenseError, Field, Strided};
+use tenferro_internal_dense::{self as dense, Dense, DenseError, Field, Strided, filled};
 use tenferro_tensor::{DType, Error, Result, Scalar, Tensor, TensorRef, UninitTensor};
 
 /// The element types of dense linear algebra, as tensors hold them.
@@ -61,7 +61,10 @@ pub(crate) fn expect_stack<D: Extent>(
 
 /// Checks that every vector of a stack is a permutation of `0..n`.
 pub(crate) fn expect_permutations(op: &'static str, p: &Matrices<i64>, n: usize, count: usize) -> Result<()> {
-    let mut seen: SmallVec<[u64; 2]> = smallvec![0; n.div_ceil(64)];
+    if count == 0 {
+        return Ok(());
+    }
+    let mut seen = filled([n.div_ceil(64)], 0u64).map_err(|why| failed(op, why))?;
     for b in 0..count {
         let p = p.at(b);
         // SAFETY: the vectors of the stack have n elements.
@@ -77,7 +80,12 @@ pub(crate) fn expect_permutations(op: &'static str, p: &Matrices<i64>, n: usize,
                 Some((word, bit)) if *word & bit == 0 => *word |= bit,
                 _ => {
                     let got = format_args!("{i} at position {k} of vector {b}");
-                    return Err(Error::argument(op, "pivots", got, format_args!("a permutation of 0..{n}")));
+                    return Err(Error::argument(
+                        op,
+                        "permutation",
+                        got,
+                        format_args!("a permutation of 0..{n}"),
+                    ));
                 }
             }
         }
@@ -235,6 +243,9 @@ impl Failure {
                 format_args!("no convergence{}", of.replacen(" of", " for", 1)),
                 "eigenvalues that the iteration finds",
             ),
+            DenseError::Memory { bytes } => {
+                Error::memory(op, "bytes of a workspace", bytes, "as much as the system has")
+            }
             DenseError::NotPositiveDefinite { order } => Error::numeric(
                 op,
                 "matrix",
@@ -243,6 +254,11 @@ impl Failure {
             ),
         }
     }
+}
+
+/// The error of `op` that is not one of a certain matrix.
+pub(crate) fn failed(op: &'static str, why: DenseError) -> Error {
+    Failure { batch: 0, why }.error(op, &[0, 0])
 }
 
 /// Calls `f` for each matrix of a stack. `work` is that of one matrix. The failure is the first one.
@@ -296,10 +312,24 @@ pub(crate) unsafe fn expect_finite<T: Field>(
 }
 
 /// The number of arrays in a stack of extents `shape`, whose first `axes` are one array, for results `y`. If
-/// neither has an element, there is nothing to do for any number of them, which may be too large for `usize`.
+/// none of these has an element, there is nothing to do for any number of arrays, which may be too large for
+/// `usize`, of any size: operands that repeat an element may be longer than memory.
 pub(crate) fn count(shape: &[usize], axes: usize, y: &[Aval]) -> usize {
-    let empty = |shape: &[usize]| shape.contains(&0);
-    if empty(shape) && y.iter().all(|y| empty(&y.shape)) { 0 } else { elements(&shape[axes..]) }
+    if y.iter().all(|y| y.shape.contains(&0)) { 0 } else { elements(&shape[axes..]) }
+}
+
+/// Checks that extents of the matrices of a stack, which has `count` of them, fit the integers that
+/// permutations are computed in. Before anything is allocated, because an operand that repeats an element may
+/// have any extent.
+pub(crate) fn expect_positions<const N: usize>(
+    op: &'static str,
+    count: usize,
+    extents: [(&'static str, usize); N],
+) -> Result<()> {
+    match extents.into_iter().find(|&(_, n)| count > 0 && i32::try_from(n).is_err()) {
+        Some((what, n)) => Err(Error::overflow(op, what, n, format_args!("at most {}", i32::MAX))),
+        None => Ok(()),
+    }
 }
 
 /// The product of `factors`, or the largest number: the extents of a matrix of an empty stack are arbitrary.

@@ -7,7 +7,8 @@
 use crate::{
     batch::{Element, Matrices, Results, count, expect_square, for_each, unlisted, work},
     matrix::floating,
-    system::paired,
+    named::called,
+    system::{Kind, System, posed},
     triangular::{Triangular, triangle_solve},
 };
 use smallvec::smallvec;
@@ -71,16 +72,20 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
 /// A matrix that is not square, or not positive definite (the order of the first leading minor that is not
 /// positive is named), or has an element in its lower triangle that is NaN or infinite.
 pub fn cholesky(a: &Var) -> Var {
-    apply1(&Cholesky, &[&floating(a)])
+    called(Cholesky::NAME, [a], || Ok(apply1(&Cholesky, &[&floating(a)])))
 }
 
-/// The solution of `A X = B` from the factor of [`cholesky`], `A = L L^H`. What is above the diagonal of L is
-/// not read. Vectors, batch axes and dtypes are as for [`solve`](crate::ops::solve).
+/// The solution of `A X = B`, or of another form of the system, from the factor of [`cholesky`], `A = L L^H`.
+/// What is above the diagonal of L is not read. Vectors, batch axes and dtypes are as for
+/// [`solve`](crate::ops::solve).
 ///
 /// # Errors
-/// A factor that is not square, or has a zero on its diagonal; a number of rows that does not fit.
-pub fn cholesky_solve(l: &Var, b: &Var) -> Var {
-    paired("cholesky_solve", l, b, false, |l, b| {
-        triangle_solve(l, &triangle_solve(l, b, Triangular::lower()), Triangular::lower().adjoint())
+/// A factor that is not square, or has a zero on its diagonal; a number of rows, or columns from the right,
+/// that does not fit.
+pub fn cholesky_solve(l: &Var, b: &Var, system: System) -> Var {
+    posed("cholesky_solve", &[(l, Kind::Matrix)], b, system.is_right(), |l, b| {
+        let (l, lower) = (&l[0], Triangular::lower());
+        // A is its own adjoint.
+        system.on_left(b, |_, b| triangle_solve(l, &triangle_solve(l, b, lower), lower.adjoint()))
     })
 }

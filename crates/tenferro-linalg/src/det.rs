@@ -13,8 +13,12 @@
 //! the rest of the diagonal.
 
 use crate::{
-    batch::{Element, Matrices, Results, count, expect_finite, expect_square, for_each, unlisted, work},
+    batch::{
+        Element, Matrices, Results, count, expect_finite, expect_positions, expect_square, for_each,
+        unlisted, work,
+    },
     matrix::floating,
+    named::called,
     scaled_product::{Product, sign_of_permutation},
 };
 use smallvec::{SmallVec, smallvec};
@@ -23,7 +27,7 @@ use tenferro_core_ops::{
     ops::{FLOATS, expect, expect_same},
 };
 use tenferro_cpu::CpuBackend;
-use tenferro_internal_dense::{Field, Par, Strided, Triangle};
+use tenferro_internal_dense::{DenseError, Field, Par, Strided, Triangle, filled};
 use tenferro_tensor::{Error, Result, Tensor, dispatch_float};
 
 /// The determinant of square matrices.
@@ -54,26 +58,31 @@ impl Primitive for Det {
 /// The determinant of the n x n matrix at `a`, as a product.
 ///
 /// # Safety
-/// `a` has n n readable elements, which are finite.
-pub(crate) unsafe fn determinant<T: Element>(n: usize, a: Strided<*const T>, par: Par) -> Product<T> {
-    let mut packed: SmallVec<[T; 64]> = smallvec![<T as Field>::ZERO; n * n];
-    let mut p: SmallVec<[i32; 64]> = smallvec![0; n];
+/// `a` has n n readable elements; n fits an i32.
+pub(crate) unsafe fn determinant<T: Element>(
+    n: usize,
+    a: Strided<*const T>,
+    par: Par,
+) -> Result<Product<T>, DenseError> {
+    let (mut packed, mut p) = (filled([n, n], <T as Field>::ZERO)?, filled([n], 0i32)?);
     // SAFETY: the caller's promise; the buffers have the sizes that `lu` documents.
-    unsafe { T::lu((n, n), a, packed.as_mut_ptr(), p.as_mut_ptr(), par) };
+    unsafe {
+        expect_finite((n, n), a)?;
+        T::lu((n, n), a, packed.as_mut_ptr(), p.as_mut_ptr(), par)?;
+    }
     let sign = Product::of(sign_of_permutation::<T>(&mut p));
-    (0..n).fold(sign, |d, i| d.times(Product::of(packed[i + i * n])))
+    Ok((0..n).fold(sign, |d, i| d.times(Product::of(packed[i + i * n]))))
 }
 
 fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
     let a = x[0].read();
     let n = a.shape()[0];
+    let count = count(a.shape(), 2, y);
+    expect_positions(Det::NAME, count, [("rows", n)])?;
     let (read, d) = (Matrices::<T>::new(&a)?, Results::<T>::new(&y[0].shape, 0)?);
-    for_each(cpu, count(a.shape(), 2, y), work([1, n, n, n]), |b, par| {
+    for_each(cpu, count, work([1, n, n, n]), |b, par| {
         // SAFETY: matrix b of the operand is readable; the output has a number for it.
-        unsafe {
-            expect_finite((n, n), read.at(b))?;
-            d.at(b).write(determinant(n, read.at(b), par).number());
-        }
+        unsafe { d.at(b).write(determinant(n, read.at(b), par)?.number()) };
         Ok(())
     })
     .map_err(|e| e.error(Det::NAME, a.shape()))?;
@@ -136,13 +145,15 @@ fn with_direction(x: &[Var], i: usize, e: &Var) -> Var {
 
 fn derive<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
     let (n, directions) = (y[0].shape[0], x.len() - 1);
+    let count = count(&y[0].shape, 2, y);
+    expect_positions(DetDerivative::NAME, count, [("rows", n)])?;
     let views: Vec<_> = x.iter_mut().map(|x| x.read()).collect();
     let read = views.iter().map(Matrices::<T>::new).collect::<Result<Vec<_>>>()?;
     let g = Results::<T>::new(&y[0].shape, 2)?;
     let orders = orders(directions + 1);
     let terms = n.saturating_pow(directions as u32 + 1).saturating_mul(orders.len());
     let each = work([3, n, n, n]).saturating_mul(directions + 1).saturating_add(terms);
-    for_each(cpu, count(&y[0].shape, 2, y), each, |b, par| {
+    for_each(cpu, count, each, |b, par| {
         let of: SmallVec<[_; 4]> = read.iter().map(|m| m.at(b)).collect();
         // SAFETY: matrices b of the operands are readable, all n x n, by the shape rule; array b of the
         // output is new memory of n n elements.
@@ -150,7 +161,7 @@ fn derive<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Re
             for &a in &of {
                 expect_finite((n, n), a)?;
             }
-            gradient(n, &of, &orders, g.at(b), par);
+            gradient(n, &of, &orders, g.at(b), par)?;
         }
         Ok(())
     })
@@ -179,21 +190,20 @@ fn orders(n: usize) -> Vec<(SmallVec<[usize; 4]>, bool)> {
 /// The gradient G for the matrix `x[0]` and the directions after it.
 ///
 /// # Safety
-/// The matrices have n n readable elements, `g` room for as many.
+/// The matrices have n n readable elements, `g` room for as many; n fits an i32.
 unsafe fn gradient<T: Element>(
     n: usize,
     x: &[Strided<*const T>],
     orders: &[(SmallVec<[usize; 4]>, bool)],
     g: *mut T,
     par: Par,
-) {
+) -> Result<(), DenseError> {
     type Buffer<T> = SmallVec<[T; 64]>;
-    let zeros = || -> Buffer<T> { smallvec![<T as Field>::ZERO; n * n] };
-    let mut packed = zeros();
-    let (mut rows, mut columns): (SmallVec<[i32; 64]>, SmallVec<[i32; 64]>) =
-        (smallvec![0; n], smallvec![0; n]);
-    // SAFETY: the caller's promise; the buffers have the sizes that `lu_full` documents.
-    unsafe { T::lu_full((n, n), x[0], packed.as_mut_ptr(), rows.as_mut_ptr(), columns.as_mut_ptr()) };
+    let zeros = || filled([n, n], <T as Field>::ZERO);
+    let mut packed = zeros()?;
+    let (mut rows, mut columns) = (filled([n], 0i32)?, filled([n], 0i32)?);
+    // SAFETY: the caller's promise; the buffers have the sizes that `lu_full_pivot` documents.
+    unsafe { T::lu_full_pivot((n, n), x[0], packed.as_mut_ptr(), rows.as_mut_ptr(), columns.as_mut_ptr()) };
     let diagonal: SmallVec<[T; 8]> = (0..n).map(|i| packed[i + i * n]).collect();
     for (i, d) in diagonal.iter().enumerate().filter(|(_, d)| **d != <T as Field>::ZERO) {
         // Where the pivot is zero, so is the row.
@@ -214,7 +224,7 @@ unsafe fn gradient<T: Element>(
     let turned: SmallVec<[Buffer<T>; 2]> = x[1..]
         .iter()
         .map(|e| {
-            let mut f = zeros();
+            let mut f = zeros()?;
             for (j, &q) in columns.iter().enumerate() {
                 for (i, &p) in rows.iter().enumerate() {
                     // SAFETY: rows and columns are permutations of 0..n.
@@ -223,10 +233,10 @@ unsafe fn gradient<T: Element>(
             }
             solve(&mut f, Triangle::Lower, false, false);
             solve(&mut f, Triangle::Lower, true, true);
-            f
+            Ok(f)
         })
-        .collect();
-    let mut m = at_diagonal(&diagonal, &turned, orders);
+        .collect::<Result<_, DenseError>>()?;
+    let mut m = at_diagonal(&diagonal, &turned, orders)?;
     solve(&mut m, Triangle::Upper, true, false);
     solve(&mut m, Triangle::Upper, false, true);
     let places: (Buffer<i32>, Buffer<i32>) = (SmallVec::from_slice(&rows), SmallVec::from_slice(&columns));
@@ -237,6 +247,20 @@ unsafe fn gradient<T: Element>(
             unsafe { g.add(p as usize + q as usize * n).write(sign * m[i + j * n]) };
         }
     }
+    Ok(())
+}
+
+/// The next one of the sequences of numbers below `n`, of which the first counts fastest; false after the
+/// last.
+fn advance(digits: &mut [usize], n: usize) -> bool {
+    for digit in digits {
+        *digit += 1;
+        if *digit < n {
+            return true;
+        }
+        *digit = 0;
+    }
+    false
 }
 
 /// The gradient at a diagonal matrix for directions `f`. Slot 0 stands for the direction that it is a
@@ -246,45 +270,57 @@ fn at_diagonal<T: Element>(
     d: &[T],
     f: &[SmallVec<[T; 64]>],
     orders: &[(SmallVec<[usize; 4]>, bool)],
-) -> SmallVec<[T; 64]> {
+) -> Result<SmallVec<[T; 64]>, DenseError> {
     let (n, slots) = (d.len(), f.len() + 1);
-    let mut g: SmallVec<[T; 64]> = smallvec![<T as Field>::ZERO; n * n];
+    let mut g = filled([n, n], <T as Field>::ZERO)?;
+    if n == 0 {
+        return Ok(g);
+    }
     // The products of d[a..b].
-    let mut products: SmallVec<[Product<T>; 16]> = smallvec![Product::ONE; (n + 1) * (n + 1)];
+    let mut products = filled([n + 1, n + 1], Product::ONE)?;
     for a in 0..n {
         for b in a..n {
             products[a + (b + 1) * (n + 1)] = products[a + b * (n + 1)].times(Product::of(d[b]));
         }
     }
     let mut r: SmallVec<[usize; 4]> = smallvec![0; slots];
-    for term in 0..n.pow(slots as u32) {
-        let mut digits = term;
-        for r in r.iter_mut() {
-            *r = digits % n;
-            digits /= n;
-        }
-        let mut sorted = r.clone();
-        sorted.sort_unstable();
-        if sorted.windows(2).any(|w| w[0] == w[1]) {
-            continue;
-        }
-        let (mut rest, mut start) = (Product::ONE, 0);
-        for &end in sorted.iter().chain([&n]) {
-            rest = rest.times(products[start + end * (n + 1)]);
-            start = end + 1;
-        }
-        let rest = rest.number();
-        if rest == <T as Field>::ZERO {
-            continue;
-        }
-        for (o, odd) in orders {
-            let first = if *odd { -rest } else { rest };
-            let value = (1..slots).fold(first, |v, p| v * f[p - 1][r[p] + r[o[p]] * n]);
-            let at = r[0] + r[o[0]] * n;
-            g[at] = g[at] + value;
+    loop {
+        add_terms(&mut g, n, &r, &products, f, orders);
+        if !advance(&mut r, n) {
+            return Ok(g);
         }
     }
-    g
+}
+
+/// The terms with the rows `r` of the slots, if these are distinct.
+fn add_terms<T: Element>(
+    g: &mut [T],
+    n: usize,
+    r: &[usize],
+    products: &[Product<T>],
+    f: &[SmallVec<[T; 64]>],
+    orders: &[(SmallVec<[usize; 4]>, bool)],
+) {
+    let mut sorted = SmallVec::<[usize; 4]>::from_slice(r);
+    sorted.sort_unstable();
+    if sorted.windows(2).any(|w| w[0] == w[1]) {
+        return;
+    }
+    let (mut rest, mut start) = (Product::ONE, 0);
+    for &end in sorted.iter().chain([&n]) {
+        rest = rest.times(products[start + end * (n + 1)]);
+        start = end + 1;
+    }
+    let rest = rest.number();
+    if rest == <T as Field>::ZERO {
+        return;
+    }
+    for (o, odd) in orders {
+        let first = if *odd { -rest } else { rest };
+        let value = (1..r.len()).fold(first, |v, p| v * f[p - 1][r[p] + r[o[p]] * n]);
+        let at = r[0] + r[o[0]] * n;
+        g[at] = g[at] + value;
+    }
 }
 
 /// The determinant of a square A. Its derivatives, up to the ninth, exist everywhere and are right at singular
@@ -293,5 +329,34 @@ fn at_diagonal<T: Element>(
 /// # Errors
 /// A matrix that is not square, or has an element that is NaN or infinite.
 pub fn det(a: &Var) -> Var {
-    apply1(&Det, &[&floating(a)])
+    called(Det::NAME, [a], || Ok(apply1(&Det, &[&floating(a)])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sequence_comes_once() {
+        for (n, slots) in [(1, 1), (1, 3), (2, 3), (3, 2)] {
+            let mut digits = vec![0; slots];
+            let mut all = vec![digits.clone()];
+            while advance(&mut digits, n) {
+                all.push(digits.clone());
+            }
+            assert_eq!(digits, vec![0; slots]);
+            all.sort();
+            all.dedup();
+            assert_eq!(all.len(), n.pow(slots as u32));
+        }
+    }
+
+    #[test]
+    fn there_may_be_more_sequences_than_numbers() {
+        // 65536 rows and three directions: 2^64 sequences.
+        let mut digits = [65535, 65535, 65535, 65534];
+        assert!(advance(&mut digits, 65536) && digits == [0, 0, 0, 65535]);
+        digits = [65535; 4];
+        assert!(!advance(&mut digits, 65536));
+    }
 }

@@ -15,11 +15,12 @@ use crate::{
     batch::{Element, Matrices, Results, count, expect_square, for_each, unlisted, work},
     gaps::EigenvalueGaps,
     matrix::{diagonal, floating, over_columns, scale_columns},
+    named::{called, outputs},
     solve::solve,
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
-    Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply_n, apply1, build,
+    Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply1, build,
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
@@ -100,13 +101,18 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
 /// Matrices that are not square; an element that is NaN or infinite; iterations that do not converge. In the
 /// derivative: vectors without an inverse.
 pub fn eig(a: &Var) -> (Var, Var) {
-    let mut y = apply_n(&Eig, &[&floating(a)], 3).into_iter();
-    let mut next = || y.next().expect("three outputs");
-    (next(), next())
+    decomposed(Eig::NAME, a)
 }
 
 /// The eigenvalues of [`eig`], complex and in no order. Their derivative, `dw = diag(V^-1 dA V)`, needs no gaps
 /// between them.
 pub fn eigvals(a: &Var) -> Var {
-    eig(a).0
+    decomposed("eigvals", a).0
+}
+
+fn decomposed(op: &'static str, a: &Var) -> (Var, Var) {
+    called(op, [a], || {
+        let [w, v, _] = outputs(&Eig, &[&floating(a)]);
+        Ok((w, v))
+    })
 }

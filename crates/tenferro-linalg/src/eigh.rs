@@ -19,18 +19,20 @@ use crate::{
     batch::{Element, Matrices, Results, count, expect_square, for_each, unlisted, work},
     cholesky::cholesky,
     gaps::EigenvalueGaps,
-    matrix::{diagonal, expect_square_var, floating, floating_of, scale_columns},
+    hermitian::hermitian,
+    matrix::{diagonal, expect_square_var, floating, scale_columns},
+    named::{called, outputs},
+    system::{Kind, aligned},
     triangular::{Triangular, triangle_solve},
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
-    Aval, Dim, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, align_batch, apply_n,
-    apply1,
+    Aval, Dim, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply1,
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
 use tenferro_internal_dense::Field;
-use tenferro_tensor::{Error, Result, Tensor, dispatch_float};
+use tenferro_tensor::{Result, Tensor, dispatch_float};
 
 /// `A = V diag(w) V^H` of the Hermitian matrix that has the lower triangle of an `n x n` matrix and the real
 /// parts of its diagonal. Outputs: w, of length n, real and ascending; V, `n x n` and unitary.
@@ -96,42 +98,38 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
 /// # Errors
 /// Matrices that are not square; an element of the triangle that is NaN or infinite.
 pub fn eigh(a: &Var) -> (Var, Var) {
-    let mut y = apply_n(&Eigh, &[&floating(a)], 2).into_iter();
-    let mut next = || y.next().expect("two outputs");
-    (next(), next())
+    decomposed(Eigh::NAME, a)
 }
 
 /// The eigenvalues of [`eigh`], ascending. Their derivative needs no gaps between them:
 /// `dw = Re diag(V^H dA V)`.
 pub fn eigvalsh(a: &Var) -> Var {
-    eigh(a).0
+    decomposed("eigvalsh", a).0
+}
+
+fn decomposed(op: &'static str, a: &Var) -> (Var, Var) {
+    called(op, [a], || Ok(outputs(&Eigh, &[&floating(a)]).into()))
 }
 
 /// `(w, V)` with `A V = B V diag(w)` and `V^H B V = 1` for a positive definite B: w real and ascending. With
 /// `B = L L^H`, these are the eigenvalues of `L^-1 A L^-H`, and its vectors times `L^-H`. Axes from 2 on are
 /// batch axes, aligned there: a missing one, or one of extent 1, is repeated. Dtypes are promoted.
 ///
-/// A counts by its Hermitian part, B by its lower triangle; cotangents of both are Hermitian.
+/// Of both, the lower triangle is read, and the real part of the diagonal; tangents count by their Hermitian
+/// parts, and cotangents are Hermitian.
 ///
 /// # Errors
 /// Those of [`eigh`] and [`cholesky`](crate::ops::cholesky); matrices of different orders.
 pub fn eigh_generalized(a: &Var, b: &Var) -> (Var, Var) {
-    try_generalized(a, b).unwrap_or_else(|e| (Var::Failed(e.clone()), Var::Failed(e)))
-}
-
-fn try_generalized(a: &Var, b: &Var) -> Result<(Var, Var)> {
     const NAME: &str = "eigh_generalized";
-    let rank = a.ok()?.rank().min(b.ok()?.rank());
-    if rank < 2 {
-        return Err(Error::rank(NAME, "rank of an operand", rank, "at least 2"));
-    }
-    let (order, of_b) = (expect_square_var(NAME, a)?, expect_square_var(NAME, b)?);
-    Dim::equal(NAME, "order of B", &of_b, &order)?;
-    let dtype = floating_of(a, b);
-    let (a, b) = align_batch(NAME, &a.convert(dtype), &b.convert(dtype))?;
-    let l = cholesky(&b);
-    let hermitian = (&a + &a.adjoint()) * 0.5;
-    let divided = |x: &Var| triangle_solve(&l, x, Triangular::lower());
-    let (w, v) = eigh(&divided(&divided(&hermitian).adjoint()));
-    Ok((w, triangle_solve(&l, &v, Triangular::lower().adjoint())))
+    called(NAME, [a, b], || {
+        let x = aligned(NAME, &[(a, Kind::Matrix), (b, Kind::Matrix)])?;
+        let [a, b] = [&x[0], &x[1]];
+        let (order, of_b) = (expect_square_var(NAME, a)?, expect_square_var(NAME, b)?);
+        Dim::equal(NAME, "order of B", &of_b, &order)?;
+        let l = cholesky(b);
+        let divided = |x: &Var| triangle_solve(&l, x, Triangular::lower());
+        let (w, v) = eigh(&divided(&divided(&hermitian(a)).adjoint()));
+        Ok((w, triangle_solve(&l, &v, Triangular::lower().adjoint())))
+    })
 }

@@ -14,8 +14,12 @@
 //! number", SIAM J. Matrix Anal. Appl. 35, 2014).
 
 use crate::{
-    batch::{Element, Matrices, Results, count, expect_finite, expect_square, for_each, unlisted, work},
+    batch::{
+        Element, Matrices, Results, count, expect_finite, expect_positions, expect_square, for_each,
+        unlisted, work,
+    },
     matrix::floating,
+    named::called,
     pade::{Double, exponential},
 };
 use smallvec::smallvec;
@@ -24,6 +28,7 @@ use tenferro_core_ops::{
     ops::{FLOATS, expect, expect_same},
 };
 use tenferro_cpu::CpuBackend;
+use tenferro_internal_dense::allocated;
 use tenferro_tensor::{C32, C64, DType, Error, Result, Tensor};
 
 /// `D^n exp(A)[E1, .., En]`, for n = 0 `exp(A)`. Inputs: A, and the n directions.
@@ -82,18 +87,22 @@ fn with_direction(x: &[Var], i: usize, e: &Var) -> Var {
 
 fn run<T: Element, D: Double>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
     let (shape, n) = (&y[0].shape, y[0].shape[0]);
+    let count = count(shape, 2, y);
+    expect_positions(MatrixExp::NAME, count, [("rows", n)])?;
     let read: Vec<Matrices<T>> = x.iter().map(|x| Matrices::new(&x.read())).collect::<Result<_>>()?;
     let result = Results::<T>::new(shape, 2)?;
-    for_each(cpu, count(shape, 2, y), work([20, n, n, n]), |b, par| {
+    for_each(cpu, count, work([20, n, n, n]), |b, par| {
         let copy = |x: &Matrices<T>| {
             let x = x.at(b);
+            let mut copy = allocated([n, n], D::real(0.0))?;
             let all = (0..n).flat_map(|j| (0..n).map(move |i| (i, j)));
             // SAFETY: matrix b of an operand is readable, i < n and j < n.
             unsafe {
                 expect_finite((n, n), x)?;
                 let at = |(i, j)| *x.ptr.offset(i as isize * x.row + j as isize * x.col);
-                Ok(all.map(|ij| D::from_c64(at(ij).to_c64())).collect())
+                copy.iter_mut().zip(all).for_each(|(to, ij)| *to = D::from_c64(at(ij).to_c64()));
             }
+            Ok(copy)
         };
         let operands = read.iter().map(copy).collect::<Result<Vec<Vec<D>>, _>>()?;
         for (i, z) in exponential(n, operands, par)?.into_iter().enumerate() {
@@ -114,5 +123,5 @@ fn run<T: Element, D: Double>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval
 /// # Errors
 /// Fewer than two axes; a matrix that is not square; an element that is NaN or infinite.
 pub fn matrix_exp(a: &Var) -> Var {
-    apply1(&MatrixExp, &[&floating(a)])
+    called(MatrixExp::NAME, [a], || Ok(apply1(&MatrixExp, &[&floating(a)])))
 }

@@ -16,16 +16,18 @@ use crate::{
     },
     lu::packed_tangent,
     matrix::{diagonal, enlarge, floating, leading, scale_columns, scale_rows},
+    named::{called, outputs},
     qr::tangents,
+    system::{Kind, System, aligned, posed},
     triangular::TriangularSolve,
 };
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 use tenferro_core_ops::{
-    Aval, Dim, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply_n, apply1, build,
+    Aval, Dim, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply1, build,
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
-use tenferro_internal_dense::Strided;
+use tenferro_internal_dense::{Field, Strided, filled};
 use tenferro_tensor::{Error, Result, Tensor, dispatch_float};
 
 /// The reflectors of `A = Q R`. Outputs: R on and above the diagonal of an `m x n` matrix and the reflectors
@@ -112,7 +114,7 @@ fn factor<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Re
     let packed = Results::<T>::new(&y[0].shape, 2)?;
     let tau = Results::<T>::new(&y[1].shape, 1)?;
     for_each(cpu, count(a.shape(), 2, y), work([1, m, n, k]), |b, par| {
-        let mut t: SmallVec<[T; 16]> = smallvec![<T as tenferro_internal_dense::Field>::ZERO; k];
+        let mut t = filled([k], <T as Field>::ZERO)?;
         // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of m n and
         // k elements.
         unsafe {
@@ -221,26 +223,24 @@ fn multiply<T: Element>(
     let right = if adjoint.is_some() { Some(x[2].read()) } else { None };
     let right = right.as_ref().map(Matrices::<T>::new).transpose()?;
     let result = Results::<T>::new(&y[0].shape, 2)?;
-    if y[0].shape.contains(&0) {
-        // SAFETY: there is no element. The reflectors may be longer than memory: theirs repeat.
-        return Ok(smallvec![unsafe { result.finish() }]);
-    }
     for_each(cpu, count(packed.shape(), 2, y), work([2, m, columns, k]), |b, par| {
         let (v, t) = (tails.at(b), factors.at(b));
+        let mut tau = filled([k], <T as Field>::ZERO)?;
         // SAFETY: matrices b of the operands are readable and fit each other, by the shape rule; the result
         // is new memory of m columns elements.
         unsafe {
-            let tau: SmallVec<[T; 16]> = (0..k).map(|i| *t.ptr.offset(i as isize * t.row)).collect();
+            for (i, tau) in tau.iter_mut().enumerate() {
+                *tau = *t.ptr.offset(i as isize * t.row);
+            }
             let v = Strided { ptr: v.ptr, row: v.row, col: v.col };
             match (&right, adjoint) {
                 (Some(right), Some(adjoint)) => {
                     copy_matrix((m, columns), right.at(b), result.at(b));
-                    T::householder_apply((m, columns), v, &tau, adjoint, result.at(b), par);
+                    T::householder_apply((m, columns), v, &tau, adjoint, result.at(b), par)
                 }
                 _ => T::householder_product((m, columns), v, &tau, result.at(b), par),
             }
         }
-        Ok(())
     })
     .map_err(|e| e.error(name, packed.shape()))?;
     // SAFETY: every product was written.
@@ -257,48 +257,57 @@ fn multiply<T: Element>(
 /// # Errors
 /// As [`qr`](crate::ops::qr).
 pub fn householder(a: &Var) -> (Var, Var) {
-    let mut y = apply_n(&Householder, &[&floating(a)], 2).into_iter();
-    let mut next = || y.next().expect("two outputs");
-    (next(), next())
+    called(Householder::NAME, [a], || Ok(outputs(&Householder, &[&floating(a)]).into()))
 }
 
 /// The first min(m, n) columns of `H_1 .. H_k` with the reflectors of [`householder`], or any others:
-/// `packed` is `m x n`, and only what is below its diagonal is read; `tau` has length `k <= min(m, n)`.
+/// `packed` is `m x n`, and only what is below its diagonal is read; `tau` has length `k <= min(m, n)`. Axes
+/// of `packed` from 2 on, and of `tau` from 1 on, are batch axes, aligned there: a missing one, or one of
+/// extent 1, is repeated. Dtypes are promoted.
 ///
 /// # Errors
-/// A `tau` that is too long, or of another dtype or batch than `packed`.
+/// A `packed` of fewer than two axes; a `tau` that is too long; batch axes that do not fit.
 pub fn householder_product(packed: &Var, tau: &Var) -> Var {
-    apply1(&HouseholderProduct, &[packed, tau])
+    const NAME: &str = HouseholderProduct::NAME;
+    called(NAME, [packed, tau], || {
+        let x = aligned(NAME, &[(packed, Kind::Matrix), (tau, Kind::Vector)])?;
+        Ok(apply1(&HouseholderProduct, &[&x[0], &x[1]]))
+    })
 }
 
-/// `Q C`, or `Q^H C` if `adjoint`, with the unitary `m x m` matrix `Q = H_1 .. H_k` of [`householder`], which
-/// is not formed. C has m rows.
+/// `Q C` with the unitary `m x m` matrix `Q = H_1 .. H_k` of [`householder`], which is not formed, or what
+/// `system` says: with the transpose or the adjoint of Q in its place, and with Q on the right, `C Q`. If `c`
+/// has one axis, it is a vector, and so is the product. Batch axes and dtypes are as for
+/// [`householder_product`].
 ///
 /// # Errors
-/// As [`householder_product`]; a C of other rows, dtype or batch.
-pub fn householder_apply(packed: &Var, tau: &Var, c: &Var, adjoint: bool) -> Var {
-    apply1(&HouseholderApply { adjoint }, &[packed, tau, c])
+/// As [`householder_product`]; a C that has not m rows, or columns for a Q on the right.
+pub fn householder_apply(packed: &Var, tau: &Var, c: &Var, system: System) -> Var {
+    let x = [(packed, Kind::Matrix), (tau, Kind::Vector)];
+    posed(HouseholderApply::NAME, &x, c, system.is_right(), |x, c| {
+        system.on_left(c, |adjoint, c| apply1(&HouseholderApply { adjoint }, &[&x[0], &x[1], c]))
+    })
 }
 
 /// What [`householder`] gives of `[A B]`, from what it gave of A and new columns B. The work is that on B:
-/// the columns of A, and their reflectors, stay as they are.
+/// the columns of A, and their reflectors, stay as they are. If `b` has one axis, it is one column. Batch
+/// axes and dtypes are as for [`householder_product`].
 ///
 /// # Errors
 /// As [`householder_apply`]; a `tau` that is not of length min(m, n).
 pub fn householder_append(packed: &Var, tau: &Var, b: &Var) -> (Var, Var) {
-    match try_append(packed, tau, b) {
-        Ok(y) => y,
-        Err(e) => (Var::Failed(e.clone()), Var::Failed(e)),
-    }
-}
-
-fn try_append(packed: &Var, tau: &Var, b: &Var) -> Result<(Var, Var)> {
-    let name = "householder_append";
-    let below = householder_apply(packed, tau, b, true);
-    below.ok()?;
-    let (m, k) = (packed.extent(0), tau.extent(0));
-    Extent::equal(name, "length of tau", &k, &Extent::min(&m, &packed.extent(1)))?;
-    let (rest, more) = householder(&below.slice_axis(0, k.clone(), m));
-    let right = build::concatenate(&[leading(&below, 0, &k), rest], 0);
-    Ok((build::concatenate(&[packed.clone(), right], 1), build::concatenate(&[tau.clone(), more], 0)))
+    const NAME: &str = "householder_append";
+    called(NAME, [packed, tau, b], || {
+        let b = if b.rank() == 1 { b.expand_dims(&[1]) } else { b.clone() };
+        let x = aligned(NAME, &[(packed, Kind::Matrix), (tau, Kind::Vector), (&b, Kind::Matrix)])?;
+        let [packed, tau, b] = [&x[0], &x[1], &x[2]];
+        let below = apply1(&HouseholderApply { adjoint: true }, &[packed, tau, b]);
+        below.ok()?;
+        let (m, k) = (packed.extent(0), tau.extent(0));
+        Extent::equal(NAME, "length of tau", &k, &Extent::min(&m, &packed.extent(1)))?;
+        let (rest, more) = householder(&below.slice_axis(0, k.clone(), m));
+        let right = build::concatenate(&[leading(&below, 0, &k), rest], 0);
+        let packed = build::concatenate(&[packed.clone(), right], 1);
+        Ok((packed, build::concatenate(&[tau.clone(), more], 0)))
+    })
 }

@@ -1,16 +1,20 @@
 //! The inverse of a matrix. Derivative: `dY = -Y dA Y` with `Y = A^-1`.
 
 use crate::{
-    batch::{Element, Matrices, Results, count, expect_finite, expect_square, for_each, unlisted, work},
+    batch::{
+        Element, Matrices, Results, count, expect_finite, expect_positions, expect_square, for_each,
+        unlisted, work,
+    },
     matrix::floating,
+    named::called,
 };
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 use tenferro_core_ops::{
     Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply1,
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
-use tenferro_internal_dense::{Field, Strided};
+use tenferro_internal_dense::{Field, Strided, filled};
 use tenferro_tensor::{Result, Tensor, dispatch_float};
 
 /// `A^-1`.
@@ -41,15 +45,16 @@ impl Primitive for Inverse {
 fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
     let a = x[0].read();
     let n = a.shape()[0];
+    let count = count(a.shape(), 2, y);
+    expect_positions(Inverse::NAME, count, [("rows", n)])?;
     let (read, inverse) = (Matrices::<T>::new(&a)?, Results::<T>::new(&y[0].shape, 2)?);
-    for_each(cpu, count(a.shape(), 2, y), work([3, n, n, n]), |b, par| {
-        let mut packed: SmallVec<[T; 64]> = smallvec![<T as Field>::ZERO; n * n];
-        let mut p: SmallVec<[i32; 64]> = smallvec![0; n];
+    for_each(cpu, count, work([3, n, n, n]), |b, par| {
+        let (mut packed, mut p) = (filled([n, n], <T as Field>::ZERO)?, filled([n], 0i32)?);
         let to = inverse.at(b);
         // SAFETY: matrix b of the operand is readable; array b of the output is new memory of n n elements.
         unsafe {
             expect_finite((n, n), read.at(b))?;
-            T::lu((n, n), read.at(b), packed.as_mut_ptr(), p.as_mut_ptr(), par);
+            T::lu((n, n), read.at(b), packed.as_mut_ptr(), p.as_mut_ptr(), par)?;
             for i in 0..n * n {
                 to.add(i).write(<T as Field>::ZERO);
             }
@@ -57,7 +62,8 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
                 to.add(i + i * n).write(<T as Field>::ONE);
             }
             let x = Strided { ptr: to, row: 1, col: n as isize };
-            T::solve_lu((n, n), packed.as_ptr(), p.as_ptr(), false, x, par)
+            let factors = Strided { ptr: packed.as_ptr(), row: 1, col: n as isize };
+            T::solve_lu((n, n), factors, p.as_ptr(), false, x, par)
         }
     })
     .map_err(|e| e.error(Inverse::NAME, a.shape()))?;
@@ -72,5 +78,5 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
 /// A matrix that is not square, or singular (elimination met a pivot that is exactly zero), or has an element
 /// that is NaN or infinite.
 pub fn inv(a: &Var) -> Var {
-    apply1(&Inverse, &[&floating(a)])
+    called(Inverse::NAME, [a], || Ok(apply1(&Inverse, &[&floating(a)])))
 }

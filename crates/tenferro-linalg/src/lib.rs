@@ -1,8 +1,11 @@
 //! Differentiable dense linear algebra: one file per decomposition, each with shape rule, derivative of any
 //! order and kernels.
 //!
-//! Axes 0 and 1 are a matrix; every further axis counts matrices. The methods of the
-//! [`prelude`] work on typed, dynamic, eager and traced tensors:
+//! Axes 0 and 1 are a matrix; every further axis counts matrices. Results are in the order of SciPy's
+//! functions of the same name: `lu` gives `(p, L, U)`, `lu_factor` `(packed, p)`, `qr_pivoted`, whose name
+//! there is `qr` with `pivoting`, `(Q, R, p)`. `lu_full_pivot`, which SciPy has not, gives `(L, U, p, q)`. What
+//! solves with factors takes them in the order in which they are given. The methods of the [`prelude`] work on
+//! typed, dynamic, eager and traced tensors:
 //!
 //! ```
 //! use tenferro_cpu::CpuBackend;
@@ -32,18 +35,22 @@ mod eig;
 mod eigh;
 mod exponential;
 mod gaps;
+mod hermitian;
 mod householder;
 mod inverse;
 mod lstsq;
 mod lu;
-mod lu_full;
+mod lu_full_pivot;
 mod matrix;
+mod named;
 mod norm;
 mod pade;
+mod permute;
 mod pinv;
 mod polar;
 mod products;
 mod qr;
+mod rank;
 mod scaled_product;
 mod slogdet;
 mod solve;
@@ -57,28 +64,30 @@ mod triangular;
 mod truncate;
 
 pub use cholesky::Cholesky;
-pub use condition::Tolerance;
 pub use det::{Det, DetDerivative};
 pub use divided::SpectralFunction;
 pub use eig::Eig;
 pub use eigh::Eigh;
 pub use exponential::MatrixExp;
-pub use gaps::EigenvalueGaps;
+pub use gaps::{EigenvalueGaps, SingularValueGaps};
+pub use hermitian::Hermitian;
 pub use householder::{Householder, HouseholderApply, HouseholderProduct};
 pub use inverse::Inverse;
-pub use lstsq::{LeastSquares, NumericalRank};
+pub use lstsq::LeastSquares;
 pub use lu::LuFactor;
-pub use lu_full::LuFull;
+pub use lu_full_pivot::LuFullPivot;
 pub use norm::{MatrixNorm, VectorNorm};
+pub use permute::Permute;
 pub use pinv::Pinv;
 pub use qr::{PivotedQr, Qr, QrOptions};
+pub use rank::{NumericalRank, Tolerance};
 pub use slogdet::SlogDet;
 pub use solve::LuSolve;
 pub use spectral::{SpectralCore, SpectralDerivative};
 pub use split::{Couple, GramLyapunov, GramSolve, Split};
 pub use stop_gradient::StopGradient;
 pub use surface::{CpuLinalgExt, LinalgOps, LinalgRecorded, TypedLinalgOps};
-pub use svd::{Gaps, Svd};
+pub use svd::Svd;
 pub use system::System;
 pub use triangular::{Triangular, TriangularSolve};
 pub use truncate::{Limits, Rank, Truncation};
@@ -87,7 +96,7 @@ pub use truncate::{Limits, Rank, Truncation};
 pub mod ops {
     pub use crate::{
         cholesky::{cholesky, cholesky_solve},
-        condition::{cond, matrix_rank},
+        condition::cond,
         det::det,
         eig::{eig, eigvals},
         eigh::{eigh, eigh_generalized, eigvalsh},
@@ -96,12 +105,13 @@ pub mod ops {
         inverse::inv,
         lstsq::lstsq,
         lu::{lu, lu_factor, lu_solve},
-        lu_full::{lu_full, lu_full_solve},
+        lu_full_pivot::{lu_full_pivot, lu_full_pivot_solve},
         norm::{matrix_norm, vector_norm},
         pinv::pinv,
         polar::polar,
         products::{kron, matrix_power, trace},
-        qr::{qr, qr_full, qr_pivoted, qr_with},
+        qr::{qr, qr_full, qr_pivoted, qr_pivoted_with, qr_with},
+        rank::matrix_rank,
         slogdet::slogdet,
         solve::{solve, solve_with},
         spectral::spectral,

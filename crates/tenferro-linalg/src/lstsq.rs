@@ -12,93 +12,20 @@
 //! values and for any rank; products with P and P^H are the same operation, so it holds to any order.
 
 use crate::{
-    batch::{Element, Matrices, Results, count, expect_matrix, expect_stack, unlisted},
-    condition::Tolerance,
-    matrix::{floating_of, scale_rows},
+    batch::{expect_matrix, expect_stack},
+    matrix::scale_rows,
+    named::called,
+    rank::Tolerance,
     stop_gradient::stop_gradient,
     svd::svd,
+    system::{Kind, aligned},
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
-    Arg, Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, align_batch, apply_n,
-    apply1,
+    Arg, Aval, Extent, Fresh, Outs, Primitive, Saves, Tangent, Var, apply1,
     ops::{FLOATS, expect},
 };
-use tenferro_cpu::CpuBackend;
-use tenferro_internal_dense::{Field, Real};
-use tenferro_tensor::{DType, Error, Result, Tensor, dispatch_real};
-
-/// The numerical rank of an `m x n` matrix. Inputs: the matrix, of which only the extents matter, and its
-/// singular values s. Outputs: 1 / s, and 0 where s counts as zero; and the number of the others, an i64.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct NumericalRank {
-    /// The bits of the relative tolerance, an f64; `max(m, n) eps` if `None`.
-    pub rtol: Option<u64>,
-    /// The bits of the absolute tolerance, an f64.
-    pub atol: u64,
-}
-
-impl Primitive for NumericalRank {
-    const NAME: &'static str = "numerical_rank";
-    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
-        if let [a, ..] = x {
-            expect(Self::NAME, &[a], 1, FLOATS)?;
-        }
-        if x.len() != 2 {
-            return Err(Error::argument(Self::NAME, "number of operands", x.len(), 2));
-        }
-        let [m, n] = expect_matrix(Self::NAME, x, 0)?;
-        let batch = &x[0].shape[2..];
-        expect_stack(Self::NAME, "s", x[1], x[0].dtype.real(), &[&D::min(m, n)], batch)?;
-        Ok(smallvec![x[1].clone(), Aval::new(DType::I64, batch.iter().cloned())])
-    }
-    // Its results are hints.
-    fn jvp(&self, _: &[Var], _: &[Var], _: &[Tangent]) -> Outs<Tangent> {
-        smallvec![None, None]
-    }
-    fn saves(&self) -> Saves {
-        Saves::NONE
-    }
-    fn kernels(table: &mut dyn Kernels) {
-        table.on::<CpuBackend, Self>(FLOATS, |op, _, x, y, _| {
-            let dtype = y[0].dtype;
-            dispatch_real!(dtype, T => tabulate::<T>(op, x, y), else Err(unlisted(Self::NAME, dtype)))
-        });
-    }
-}
-
-fn tabulate<T: Element + Real>(
-    op: &NumericalRank,
-    x: &mut [Operand<'_>],
-    y: &[Aval],
-) -> Result<Outs<Tensor>> {
-    let (a, s) = (x[0].read(), x[1].read());
-    let largest = a.shape()[0].max(a.shape()[1]) as f64;
-    let read = Matrices::<T>::vectors(&s)?;
-    let inverses = Results::<T>::new(&y[0].shape, 1)?;
-    let ranks = Results::<i64>::new(&y[1].shape, 0)?;
-    let (zero, one) = (<T as Field>::ZERO, <T as Field>::ONE);
-    let rtol = op.rtol.map_or(T::of(largest) * T::EPS, |bits| T::of(f64::from_bits(bits)));
-    let atol = T::of(f64::from_bits(op.atol));
-    for b in 0..count(a.shape(), 2, y) {
-        let s = read.at(b);
-        let mut rank = 0;
-        for i in 0..y[0].shape[0] {
-            // SAFETY: i is below the length of vector b, which is not empty.
-            unsafe {
-                let (first, s) = (*s.ptr, *s.ptr.offset(i as isize * s.row));
-                // The reciprocal of a smaller number would overflow.
-                let kept = s > rtol * first && s > atol && s >= T::TINY;
-                *inverses.at(b).add(i) = if kept { one / s } else { zero };
-                rank += i64::from(kept);
-            }
-        }
-        // SAFETY: there is one rank for each vector.
-        unsafe { *ranks.at(b) = rank };
-    }
-    // SAFETY: the loops have written every element.
-    Ok(unsafe { smallvec![inverses.finish(), ranks.finish()] })
-}
+use tenferro_tensor::Result;
 
 /// `A^+ B`, or `A^+H B` if `adjoint`. Inputs: A; U, the reciprocals of the singular values that are not zero,
 /// and Vh of its thin decomposition, which no rule differentiates; B.
@@ -158,9 +85,9 @@ impl Primitive for LeastSquares {
 
 /// `(X, residuals, rank, s)`: X of the smallest norm among those that minimise `|A X - B|` for an `m x n`
 /// matrix A; the sum of `|A X - B|^2` over every column, real; the numerical rank of A, an i64; and its
-/// singular values. If `b` has one axis, it is a vector, so is X, and the residuals are one number; else its
-/// first two axes are a matrix of right-hand sides. Axes from 2 on are batch axes, aligned there. Dtypes are
-/// promoted.
+/// singular values. If `b` has one axis, it is a vector, so is X, and the residuals are one number, for each
+/// matrix of a batch; else its first two axes are a matrix of right-hand sides. Axes from 2 on are batch
+/// axes, aligned there. Dtypes are promoted.
 ///
 /// Derivatives are those at constant rank, of any order.
 ///
@@ -168,35 +95,22 @@ impl Primitive for LeastSquares {
 /// Fewer than two axes of A; a number of rows that does not fit; an element that is NaN or infinite; a
 /// tolerance that is negative or NaN.
 pub fn lstsq(a: &Var, b: &Var, tolerance: Tolerance) -> (Var, Var, Var, Var) {
-    try_lstsq(a, b, tolerance).unwrap_or_else(|e| {
-        let failed = || Var::Failed(e.clone());
-        (failed(), failed(), failed(), failed())
+    const NAME: &str = LeastSquares::NAME;
+    called(NAME, [a, b], || {
+        tolerance.check(NAME)?;
+        let vector = b.rank() == 1;
+        let b = if vector { b.expand_dims(&[1]) } else { b.clone() };
+        let x = aligned(NAME, &[(a, Kind::Matrix), (&b, Kind::Matrix)])?;
+        let [a, b] = [&x[0], &x[1]];
+        let (u, s, vh) = svd(a);
+        s.ok()?;
+        let [u, vh] = [&u, &vh].map(stop_gradient);
+        let [inverses, rank] = tolerance.of(a, &s);
+        let x = apply1(&LeastSquares { adjoint: false }, &[a, &u, &inverses, &vh, b]);
+        x.ok()?;
+        let off = &a.matmul(&x) - b;
+        let squares = (&off.conj() * &off).real().reduce_sum(Some(&[0]));
+        let (x, squares) = if vector { (x.squeeze(&[1]), squares.squeeze(&[0])) } else { (x, squares) };
+        Ok((x, squares, rank, s))
     })
-}
-
-fn try_lstsq(a: &Var, b: &Var, tolerance: Tolerance) -> Result<(Var, Var, Var, Var)> {
-    let name = LeastSquares::NAME;
-    tolerance.check(name)?;
-    let vector = b.ok()?.rank() == 1;
-    let b = if vector { b.expand_dims(&[1]) } else { b.clone() };
-    if a.ok()?.rank() < 2 || b.rank() < 2 {
-        let rank = a.rank().min(b.rank());
-        return Err(Error::rank(name, "rank of an operand", rank, "at least 2 (1 for a vector b)"));
-    }
-    let dtype = floating_of(a, &b);
-    let (a, b) = align_batch(name, &a.convert(dtype), &b.convert(dtype))?;
-    let (u, s, vh) = svd(&a);
-    s.ok()?;
-    let [u, values, vh] = [&u, &s, &vh].map(stop_gradient);
-    let Tolerance { rtol, atol } = tolerance;
-    let rtol = rtol.or((atol > 0.0).then_some(0.0)).map(f64::to_bits);
-    let rank = NumericalRank { rtol, atol: atol.to_bits() };
-    let hints = apply_n(&rank, &[&stop_gradient(&a), &values], 2);
-    let x = apply1(&LeastSquares { adjoint: false }, &[&a, &u, &hints[0], &vh, &b]);
-    x.ok()?;
-    let off = &a.matmul(&x) - &b;
-    let squares = (&off.conj() * &off).real().reduce_sum(Some(&[0]));
-    let flat = vector && x.rank() == 2;
-    let (x, squares) = if flat { (x.squeeze(&[1]), squares.squeeze(&[0])) } else { (x, squares) };
-    Ok((x, squares, hints[1].clone(), s))
 }

@@ -5,18 +5,24 @@
 //! is locally constant.
 
 use crate::{
-    batch::{Element, Matrices, Results, count, expect_finite, expect_matrix, for_each, unlisted, work},
-    matrix::{enlarge, floating, leading, permuted, unpermuted},
+    batch::{
+        Element, Matrices, Results, count, expect_finite, expect_matrix, expect_positions, for_each,
+        unlisted, work,
+    },
+    matrix::{enlarge, floating, leading},
+    named::{called, outputs},
+    permute::{permuted, unpermuted},
     qr::right_solve,
-    system::{System, expect_rows, paired},
+    system::{Kind, System, posed},
     triangular::{Triangular, TriangularSolve, triangle_solve},
 };
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 use tenferro_core_ops::{
-    Aval, Dim, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply_n, apply1, build,
+    Aval, Dim, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply1, build,
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
+use tenferro_internal_dense::filled;
 use tenferro_tensor::{DType, Result, Tensor, dispatch_float};
 
 /// The factors of `P A = L U` of an `m x n` matrix. Outputs: L and U in one `m x n` matrix, U on and above
@@ -96,16 +102,18 @@ fn run<T: Element>(
 ) -> Result<Outs<Tensor>> {
     let a = x[0].read();
     let (m, n) = (a.shape()[0], a.shape()[1]);
+    let count = count(a.shape(), 2, y);
+    expect_positions(op.name(), count, [("rows", m)])?;
     let read = Matrices::<T>::new(&a)?;
     let packed = Results::<T>::new(&y[0].shape, 2)?;
     let perm = Results::<i64>::new(&y[1].shape, 1)?;
-    for_each(cpu, count(a.shape(), 2, y), work([1, m, n, m.min(n)]), |b, par| {
-        let mut p: SmallVec<[i32; 64]> = smallvec![0; m];
+    for_each(cpu, count, work([1, m, n, m.min(n)]), |b, par| {
+        let mut p = filled([m], 0i32)?;
         // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of m n and
         // m elements.
         unsafe {
             expect_finite((m, n), read.at(b))?;
-            T::lu((m, n), read.at(b), packed.at(b), p.as_mut_ptr(), par);
+            T::lu((m, n), read.at(b), packed.at(b), p.as_mut_ptr(), par)?;
             for (i, &p) in p.iter().enumerate() {
                 *perm.at(b).add(i) = p as i64;
             }
@@ -118,10 +126,8 @@ fn run<T: Element>(
 }
 
 /// L and U from one matrix.
-pub(crate) fn unpacked(packed: &Var) -> (Var, Var) {
-    if packed.ok().is_err() {
-        return (packed.clone(), packed.clone());
-    }
+pub(crate) fn unpacked(packed: &Var) -> Result<(Var, Var)> {
+    packed.ok()?;
     let (m, n) = (packed.extent(0), packed.extent(1));
     let k = Extent::min(&m, &n);
     let below = leading(packed, 1, &k).tril(-1);
@@ -129,7 +135,7 @@ pub(crate) fn unpacked(packed: &Var) -> (Var, Var) {
     if m != k {
         one = enlarge(&one, &[m, k.clone()]);
     }
-    (&below + &one.batch_like(&below), leading(packed, 0, &k).triu(0))
+    Ok((&below + &one.batch_like(&below), leading(packed, 0, &k).triu(0)))
 }
 
 /// `(p, L, U)` with `A[p, :] = L U`, for an `m x n` matrix with `k = min(m, n)`: p is an i64 vector of length
@@ -137,12 +143,14 @@ pub(crate) fn unpacked(packed: &Var) -> (Var, Var) {
 /// batch axes.
 ///
 /// # Errors
-/// Fewer than two axes; an element that is NaN or infinite. A singular matrix has factors, but its derivative
-/// is an error.
+/// Fewer than two axes; more than `i32::MAX` rows; an element that is NaN or infinite. A singular matrix has
+/// factors, but its derivative is an error.
 pub fn lu(a: &Var) -> (Var, Var, Var) {
-    let (packed, p) = lu_factor(a);
-    let (l, u) = unpacked(&packed);
-    (p, l, u)
+    called(LuFactor::NAME, [a], || {
+        let [packed, p] = factors(a);
+        let (l, u) = unpacked(&packed)?;
+        Ok((p, l, u))
+    })
 }
 
 /// `(packed, p)`: the factors of [`lu`] in one `m x n` matrix, U on and above its diagonal and L, whose
@@ -151,9 +159,11 @@ pub fn lu(a: &Var) -> (Var, Var, Var) {
 /// # Errors
 /// As for [`lu`].
 pub fn lu_factor(a: &Var) -> (Var, Var) {
-    let mut y = apply_n(&LuFactor { hint: false }, &[&floating(a)], 2).into_iter();
-    let mut next = || y.next().expect("two outputs");
-    (next(), next())
+    called("lu_factor", [a], || Ok(factors(a).into()))
+}
+
+fn factors(a: &Var) -> [Var; 2] {
+    outputs(&LuFactor { hint: false }, &[&floating(a)])
 }
 
 /// The solution of `A X = B`, or of another form of the system, from the factors of [`lu_factor`] of a square
@@ -161,15 +171,14 @@ pub fn lu_factor(a: &Var) -> (Var, Var) {
 ///
 /// # Errors
 /// Factors that are not square, or with a zero on the diagonal of U; a number of rows, or columns from the
-/// right, that does not fit; indices in `p` outside of an axis. That none is repeated is the caller's
-/// promise.
+/// right, that does not fit; a `p` that is no permutation.
 pub fn lu_solve(packed: &Var, p: &Var, b: &Var, system: System) -> Var {
-    paired("lu_solve", packed, b, system.is_right(), |packed, b| {
+    let x = [(packed, Kind::Matrix), (p, Kind::Positions)];
+    posed("lu_solve", &x, b, system.is_right(), |x, b| {
+        let (packed, p) = (&x[0], &x[1]);
         let (l, u) = (Triangular::lower().unit_diagonal(), Triangular::upper());
-        system.solve(b, |adjoint, b| {
-            if let Err(e) = expect_rows("lu_solve", packed, b) {
-                Var::Failed(e)
-            } else if adjoint {
+        system.on_left(b, |adjoint, b| {
+            if adjoint {
                 let y = triangle_solve(packed, b, u.adjoint());
                 unpermuted(&triangle_solve(packed, &y, l.adjoint()), p)
             } else {

@@ -1,10 +1,7 @@
 //! What derivative rules say about matrices and their batch axes.
 
 use crate::batch::expect_square;
-use tenferro_core_ops::{
-    Dim, Extent, Var, apply1, build,
-    ops::{Axes, IndexAdd, ScatterAdd},
-};
+use tenferro_core_ops::{Dim, Extent, Var, ops::Axes};
 use tenferro_tensor::{C64, DType, Result};
 
 /// `x diag(s)`: column j of `x` times `s[j]`.
@@ -59,43 +56,6 @@ pub(crate) fn enlarge(x: &Var, to: &[Dim]) -> Var {
 /// A matrix of floating-point numbers: integers become f64.
 pub(crate) fn floating(a: &Var) -> Var {
     if a.dtype().is_differentiable() { a.clone() } else { a.convert(DType::F64) }
-}
-
-/// The common dtype of two operands, or f64 if that is an integer.
-pub(crate) fn floating_of(a: &Var, b: &Var) -> DType {
-    let common = DType::promote(a.dtype(), b.dtype());
-    if common.is_differentiable() { common } else { DType::F64 }
-}
-
-/// The entries of an axis, 0 or 1, in the order `p`, a vector for every matrix, or one for all.
-pub(crate) fn permuted(x: &Var, p: &Var, axis: usize) -> Var {
-    if p.rank() == 1 { x.index_select(p, axis) } else { x.gather(&over_matrix(p, x, axis), axis) }
-}
-
-/// The rows that [`permuted`] put in the order `p`, in their former places.
-pub(crate) fn unpermuted(x: &Var, p: &Var) -> Var {
-    let (extent, p) = ([x.extent(0)], &p.convert(DType::I64));
-    if p.rank() == 1 {
-        apply1(&IndexAdd { axis: 0, extent }, &[x, p])
-    } else {
-        apply1(&ScatterAdd { axis: 0, extent }, &[x, &over_matrix(p, x, 0)])
-    }
-}
-
-/// Vectors along an axis of the matrices of `x`, repeated along the other one and over what batch axes they
-/// lack.
-fn over_matrix(p: &Var, x: &Var, axis: usize) -> Var {
-    let axes: Axes = std::iter::once(axis).chain(2..p.rank() + 1).collect();
-    p.broadcast_in_dim(&x.shape(), &axes)
-}
-
-/// An extent as a number.
-pub(crate) fn number(dtype: DType, n: &Dim) -> Var {
-    match n {
-        Dim::Lit(n) => Var::scalar(dtype, C64::new(*n as f64, 0.0)),
-        // The sum of as many ones.
-        n => build::iota(DType::I64, std::slice::from_ref(n), 0).like(1.0).reduce_sum(None).cast(dtype),
-    }
 }
 
 /// Checks that `a` is a stack of square matrices, as far as its extents are known, and gives their order.

@@ -7,7 +7,7 @@
 //! subgradient of every norm; an element that is 0 contributes nothing where p < 2 makes its modulus a kink;
 //! of elements, columns, rows or singular values that are all the largest or smallest, each has its share.
 
-use crate::{matrix::floating, stop_gradient::stop_gradient, svd::svdvals};
+use crate::{matrix::floating, named::called, stop_gradient::stop_gradient, svd::svdvals};
 use smallvec::smallvec;
 use tenferro_core_ops::{
     Dim, Extents, Var,
@@ -86,7 +86,7 @@ const LARGEST_PRODUCT: f64 = 64.0;
 /// # Errors
 /// A p that is NaN; axes that do not exist or are repeated; for infinite or negative p, no elements.
 pub fn vector_norm(a: &Var, norm: impl Into<VectorNorm>) -> Var {
-    Var::from(try_vector_norm(a, &norm.into()))
+    called("vector_norm", [a], || try_vector_norm(a, &norm.into()))
 }
 
 fn try_vector_norm(a: &Var, norm: &VectorNorm) -> Result<Var> {
@@ -171,18 +171,19 @@ fn powers(x: &Var, p: f64) -> Var {
 /// Fewer than two axes; no singular values, columns or rows to take the largest or smallest of; where
 /// singular values are needed, as [`svd`](crate::ops::svd).
 pub fn matrix_norm(a: &Var, norm: MatrixNorm) -> Var {
+    called("matrix_norm", [a], || try_matrix_norm(a, norm))
+}
+
+fn try_matrix_norm(a: &Var, norm: MatrixNorm) -> Result<Var> {
     let a = floating(a);
-    if let Err(e) = a.ok() {
-        return Var::Failed(e);
-    }
     if a.rank() < 2 {
-        return Var::Failed(Error::rank("matrix_norm", "rank of the matrix", a.rank(), "at least 2"));
+        return Err(Error::rank("matrix_norm", "rank of the matrix", a.rank(), "at least 2"));
     }
     // The modulus makes the derivative 0 where the value is.
     let values = || svdvals(&a).abs();
     let sums = |axis: usize| a.abs().reduce_sum(Some(&[axis]));
     let first: Option<&[usize]> = Some(&[0]);
-    match norm {
+    Ok(match norm {
         MatrixNorm::Frobenius => p_norm(&a, 2.0, &[0, 1]),
         MatrixNorm::Nuclear => values().reduce_sum(first),
         MatrixNorm::Two => values().reduce_max(first),
@@ -191,5 +192,5 @@ pub fn matrix_norm(a: &Var, norm: MatrixNorm) -> Var {
         MatrixNorm::MinusOne => sums(0).reduce_min(first),
         MatrixNorm::Infinity => sums(1).reduce_max(first),
         MatrixNorm::MinusInfinity => sums(1).reduce_min(first),
-    }
+    })
 }

@@ -9,7 +9,7 @@
 //! Derivatives come from the same computation in [`Jet`]s. All powers are taken of a matrix of norm at most
 //! 1, and scaled by powers of two, which is exact: nothing overflows that the result does not.
 
-use tenferro_internal_dense::{Dense, DenseError, Factor, Field, Par, Strided, Target};
+use tenferro_internal_dense::{Dense, DenseError, Factor, Field, Par, Strided, Target, allocated};
 use tenferro_tensor::{C64, Scalar};
 
 /// The real and the complex numbers of double precision.
@@ -78,7 +78,7 @@ const FARTHEST: i32 = 100;
 /// `D^n exp(A)[E1, .., En]` of `order x order` column-major operands, A and the n directions, finite numbers.
 ///
 /// # Errors
-/// A singular denominator, which no finite matrix should have.
+/// A singular denominator, which no finite matrix should have; no memory.
 pub(crate) fn exponential<D: Double>(
     order: usize,
     mut operands: Vec<Vec<D>>,
@@ -97,7 +97,7 @@ pub(crate) fn exponential<D: Double>(
     let unit = exponents[0].max(0);
     let bound = |e: i32| e + (order as f64).log2().ceil() as i32;
     let shrink = bound(exponents[0]).max(0);
-    let mut parts = vec![None; 1 << directions];
+    let mut parts: Vec<Option<Vec<D>>> = (0..1 << directions).map(|_| None).collect();
     for (i, mut x) in operands.into_iter().enumerate() {
         scale(&mut x, -shrink - if i == 0 { 0 } else { exponents[i] - unit });
         let set = if i == 0 { 0 } else { 1 << (i - 1) };
@@ -105,7 +105,10 @@ pub(crate) fn exponential<D: Double>(
     }
     let algebra = Algebra { order, par };
     let mut y = algebra.exponential(Jet(parts), shrink)?;
-    let mut top = y.0.pop().flatten().unwrap_or_else(|| vec![D::from_c64(C64::new(0.0, 0.0)); order * order]);
+    let mut top = match y.0.pop().flatten() {
+        Some(top) => top,
+        None => allocated([order, order], D::real(0.0))?,
+    };
     exponents[1..].iter().for_each(|e| scale(&mut top, e - unit));
     Ok(top)
 }
@@ -142,36 +145,36 @@ impl Algebra {
     /// The exponential of `2^shrink` times x, whose norm is about 1 at most.
     fn exponential<D: Double>(&self, x: Jet<D>, shrink: i32) -> Result<Jet<D>, DenseError> {
         let size = self.norm(&x) * 2f64.powi(shrink);
-        let x2 = self.product(&x, &x);
+        let x2 = self.product(&x, &x)?;
         for (i, (limit, q)) in SMALL.into_iter().enumerate() {
             if size <= limit {
                 let mut even = vec![x2.scaled(2 * shrink)];
                 let x = x.scaled(shrink);
                 while even.len() <= i {
-                    even.push(self.product(&even[0], &even[even.len() - 1]));
+                    even.push(self.product(&even[0], &even[even.len() - 1])?);
                 }
                 let part = |first: usize| {
                     let terms = even.iter().zip(q[first..].iter().skip(2).step_by(2));
                     self.sum(&terms.map(|(x, &c)| (c, x)).collect::<Vec<_>>(), q[first])
                 };
-                return self.quotient(&self.product(&x, &part(1)), &part(0));
+                return self.quotient(&self.product(&x, &part(1)?)?, &part(0)?);
             }
         }
-        let x4 = self.product(&x2, &x2);
-        let x6 = self.product(&x2, &x4);
+        let x4 = self.product(&x2, &x2)?;
+        let x6 = self.product(&x2, &x4)?;
         let squarings = self.squarings(&x, &x4, &x6, shrink);
         let by = shrink - squarings;
         let (x, x2, x4, x6) = (x.scaled(by), x2.scaled(2 * by), x4.scaled(4 * by), x6.scaled(6 * by));
         let b = &LARGE;
         let half = |first: usize| {
-            let high = self.sum(&[(b[first + 12], &x6), (b[first + 10], &x4), (b[first + 8], &x2)], 0.0);
-            let high = self.product(&x6, &high);
+            let high = self.sum(&[(b[first + 12], &x6), (b[first + 10], &x4), (b[first + 8], &x2)], 0.0)?;
+            let high = self.product(&x6, &high)?;
             let low = [(1.0, &high), (b[first + 6], &x6), (b[first + 4], &x4), (b[first + 2], &x2)];
             self.sum(&low, b[first])
         };
-        let mut y = self.quotient(&self.product(&x, &half(1)), &half(0))?;
+        let mut y = self.quotient(&self.product(&x, &half(1)?)?, &half(0)?)?;
         for _ in 0..squarings {
-            y = self.product(&y, &y);
+            y = self.product(&y, &y)?;
         }
         Ok(y)
     }
@@ -219,69 +222,83 @@ impl Algebra {
         (0..self.order).map(|j| sums.iter().map(|s| s[j]).sum()).fold(0.0, f64::max)
     }
 
-    fn product<D: Double>(&self, x: &Jet<D>, y: &Jet<D>) -> Jet<D> {
-        Jet((0..x.0.len())
-            .map(|set| {
-                let mut sum = None;
-                for (part, x) in x.parts().filter(|(part, _)| part & !set == 0) {
-                    if let Some(y) = &y.0[set ^ part] {
-                        self.add_product(&mut sum, x, y, 1.0);
-                    }
+    fn product<D: Double>(&self, x: &Jet<D>, y: &Jet<D>) -> Result<Jet<D>, DenseError> {
+        let part = |set: usize| {
+            let mut sum = None;
+            for (part, x) in x.parts().filter(|(part, _)| part & !set == 0) {
+                if let Some(y) = &y.0[set ^ part] {
+                    self.add_product(&mut sum, x, y, 1.0)?;
                 }
-                sum
-            })
-            .collect())
+            }
+            Ok(sum)
+        };
+        (0..x.0.len()).map(part).collect::<Result<_, _>>().map(Jet)
     }
 
     /// `sum <- sum + c x y`.
-    fn add_product<D: Double>(&self, sum: &mut Option<Vec<D>>, x: &[D], y: &[D], c: f64) {
+    fn add_product<D: Double>(
+        &self,
+        sum: &mut Option<Vec<D>>,
+        x: &[D],
+        y: &[D],
+        c: f64,
+    ) -> Result<(), DenseError> {
         let (n, one) = (self.order, D::real(1.0));
         let beta = if sum.is_some() { one } else { D::real(0.0) };
-        let sum = sum.get_or_insert_with(|| vec![D::real(0.0); n * n]);
+        let sum = self.or_zeros(sum)?;
         let factor = |x: &[D]| Factor { ptr: x.as_ptr(), row: 1, col: n as isize, conj: false };
         let target = Target { ptr: sum.as_mut_ptr(), row: 1, col: n as isize };
         // SAFETY: all three are n x n and column-major, and the sum is borrowed exclusively.
         unsafe { D::gemm((n, n, n), D::real(c), factor(x), factor(y), beta, target, self.par) };
+        Ok(())
+    }
+
+    /// The matrix, which is zero if there was none.
+    fn or_zeros<'a, D: Double>(&self, x: &'a mut Option<Vec<D>>) -> Result<&'a mut Vec<D>, DenseError> {
+        if x.is_none() {
+            *x = Some(allocated([self.order, self.order], D::real(0.0))?);
+        }
+        Ok(x.as_mut().expect("there is one now"))
     }
 
     /// The sum of the multiples, and of `constant` times the identity.
-    fn sum<D: Double>(&self, terms: &[(f64, &Jet<D>)], constant: f64) -> Jet<D> {
+    fn sum<D: Double>(&self, terms: &[(f64, &Jet<D>)], constant: f64) -> Result<Jet<D>, DenseError> {
         let parts = terms[0].1.0.len();
-        let mut total: Vec<Option<Vec<D>>> = vec![None; parts];
+        let mut total: Vec<Option<Vec<D>>> = (0..parts).map(|_| None).collect();
         for (c, x) in terms {
             for (set, x) in x.parts() {
-                let sum = total[set].get_or_insert_with(|| vec![D::real(0.0); x.len()]);
+                let sum = self.or_zeros(&mut total[set])?;
                 sum.iter_mut().zip(x).for_each(|(s, &x)| *s = *s + x.scale(*c));
             }
         }
-        let whole = total[0].get_or_insert_with(|| vec![D::real(0.0); self.order * self.order]);
+        let whole = self.or_zeros(&mut total[0])?;
         whole.iter_mut().step_by(self.order + 1).for_each(|z| *z = *z + D::real(constant));
-        Jet(total)
+        Ok(Jet(total))
     }
 
     /// `(even - odd)^-1 (even + odd)`.
     fn quotient<D: Double>(&self, odd: &Jet<D>, even: &Jet<D>) -> Result<Jet<D>, DenseError> {
         let n = self.order;
         let (above, below) =
-            (self.sum(&[(1.0, even), (1.0, odd)], 0.0), self.sum(&[(1.0, even), (-1.0, odd)], 0.0));
-        let mut packed = vec![D::real(0.0); n * n];
-        let mut perm = vec![0; n];
+            (self.sum(&[(1.0, even), (1.0, odd)], 0.0)?, self.sum(&[(1.0, even), (-1.0, odd)], 0.0)?);
+        let (mut packed, mut perm) = (allocated([n, n], D::real(0.0))?, allocated([n], 0)?);
         let whole = below.0[0].as_ref().expect("the sum has a part without numbers");
         let a = Strided { ptr: whole.as_ptr(), row: 1, col: n as isize };
         // SAFETY: A is n x n and column-major; the factors and the permutation have as much room.
-        unsafe { D::lu((n, n), a, packed.as_mut_ptr(), perm.as_mut_ptr(), self.par) };
-        let mut y: Jet<D> = Jet(vec![None; above.0.len()]);
+        unsafe { D::lu((n, n), a, packed.as_mut_ptr(), perm.as_mut_ptr(), self.par)? };
+        let factors = Strided { ptr: packed.as_ptr(), row: 1, col: n as isize };
+        let mut y: Jet<D> = Jet((0..above.0.len()).map(|_| None).collect());
         for (set, right) in above.0.into_iter().enumerate() {
             let mut right = right;
             for (part, x) in below.parts().filter(|&(part, _)| part != 0 && part & !set == 0) {
                 if let Some(y) = &y.0[set ^ part] {
-                    self.add_product(&mut right, x, y, -1.0);
+                    self.add_product(&mut right, x, y, -1.0)?;
                 }
             }
             if let Some(right) = &mut right {
                 let b = Strided { ptr: right.as_mut_ptr(), row: 1, col: n as isize };
                 // SAFETY: the factors are those of an n x n matrix, and B is n x n and column-major.
-                unsafe { D::solve_lu((n, n), packed.as_ptr(), perm.as_ptr(), false, b, self.par)? };
+                unsafe { D::solve_lu((n, n), factors, perm.as_ptr(), false, b, self.par)? };
             }
             y.0[set] = right;
         }

@@ -14,8 +14,9 @@
 
 use crate::{
     batch::expect_matrix,
-    condition::Tolerance,
     matrix::{floating, scale_columns},
+    named::called,
+    rank::Tolerance,
     svd::svd,
 };
 use smallvec::smallvec;
@@ -43,12 +44,8 @@ impl Primitive for Pinv {
     }
     fn decompose(&self, x: &[Var]) -> Option<Outs<Var>> {
         let (u, s, vh) = svd(&x[0]);
-        if let Err(e) = s.ok() {
-            return Some(smallvec![Var::Failed(e)]);
-        }
         let tolerance = Tolerance { rtol: self.rtol.map(|r| r.0), atol: self.atol.0 };
-        let counting = tolerance.counting(&s, [&x[0].extent(0), &x[0].extent(1)]);
-        let inverse = counting.select(&counting.select(&s, &s.like(1.0)).recip(), &s.like(0.0));
+        let [inverse, _] = tolerance.of(&x[0], &s);
         Some(smallvec![scale_columns(&vh.adjoint(), &inverse).matmul(&u.adjoint())])
     }
     // In the order of products that is best for a tall matrix.
@@ -74,12 +71,12 @@ impl Primitive for Pinv {
 /// # Errors
 /// As [`svd`](crate::ops::svd); a tolerance that is negative or NaN.
 pub fn pinv(a: &Var, tolerance: Tolerance) -> Var {
-    if let Err(e) = tolerance.check(Pinv::NAME) {
-        return Var::Failed(e);
-    }
-    let a = floating(a);
-    let op = Pinv { rtol: tolerance.rtol.map(Real), atol: Real(tolerance.atol) };
-    let wide =
-        a.rank() >= 2 && matches!((a.extent(0).as_lit(), a.extent(1).as_lit()), (Some(m), Some(n)) if m < n);
-    if wide { apply1(&op, &[&a.adjoint()]).adjoint() } else { apply1(&op, &[&a]) }
+    called(Pinv::NAME, [a], || {
+        tolerance.check(Pinv::NAME)?;
+        let a = floating(a);
+        let op = Pinv { rtol: tolerance.rtol.map(Real), atol: Real(tolerance.atol) };
+        let extents = || (a.extent(0).as_lit(), a.extent(1).as_lit());
+        let wide = a.rank() >= 2 && matches!(extents(), (Some(m), Some(n)) if m < n);
+        Ok(if wide { apply1(&op, &[&a.adjoint()]).adjoint() } else { apply1(&op, &[&a]) })
+    })
 }

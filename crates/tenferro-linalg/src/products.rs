@@ -2,6 +2,7 @@
 
 use crate::{
     matrix::{expect_square_var, floating},
+    named::called,
     solve::solve,
 };
 use tenferro_core_ops::{Dim, Extent, Extents, Var, align_batch, build};
@@ -13,7 +14,7 @@ use tenferro_tensor::{DType, Error, Result};
 /// # Errors
 /// A matrix that is not square; for negative n, as [`solve`](crate::ops::solve).
 pub fn matrix_power(a: &Var, n: i64) -> Var {
-    Var::from(try_matrix_power(a, n))
+    called("matrix_power", [a], || try_matrix_power(a, n))
 }
 
 fn try_matrix_power(a: &Var, n: i64) -> Result<Var> {
@@ -44,11 +45,11 @@ fn try_matrix_power(a: &Var, n: i64) -> Result<Var> {
 /// # Errors
 /// An operand with fewer than two axes; batch axes that do not fit.
 pub fn kron(a: &Var, b: &Var) -> Var {
-    Var::from(try_kron(a, b))
+    called("kron", [a, b], || try_kron(a, b))
 }
 
 fn try_kron(a: &Var, b: &Var) -> Result<Var> {
-    let rank = a.ok()?.rank().min(b.ok()?.rank());
+    let rank = a.rank().min(b.rank());
     if rank < 2 {
         return Err(Error::rank("kron", "rank of an operand", rank, "at least 2"));
     }
@@ -66,11 +67,11 @@ fn try_kron(a: &Var, b: &Var) -> Result<Var> {
 /// # Errors
 /// Fewer than two axes.
 pub fn trace(a: &Var) -> Var {
-    match a.ok() {
-        Err(e) => Var::Failed(e),
-        Ok(a) if a.rank() < 2 => {
-            Var::Failed(Error::rank("trace", "rank of the matrix", a.rank(), "at least 2"))
+    called("trace", [a], || {
+        let rank = a.rank();
+        if rank < 2 {
+            return Err(Error::rank("trace", "rank of the matrix", rank, "at least 2"));
         }
-        Ok(a) => a.extract_diag(0, 1).reduce_sum(Some(&[a.rank() - 2])),
-    }
+        Ok(a.extract_diag(0, 1).reduce_sum(Some(&[rank - 2])))
+    })
 }

@@ -19,17 +19,19 @@
 //! derivative, and asking for one is an error if a diagonal element is exactly zero.
 
 use crate::{
-    batch::{Element, Matrices, Results, count, expect_matrix, for_each, unlisted, work},
-    matrix::{enlarge, floating, leading, permuted},
+    batch::{Element, Matrices, Results, count, expect_matrix, expect_positions, for_each, unlisted, work},
+    matrix::{enlarge, floating, leading},
+    named::{called, outputs},
+    permute::permuted,
     triangular::TriangularSolve,
 };
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 use tenferro_core_ops::{
-    Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply_n, apply1, build,
+    Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply1, build,
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
-use tenferro_internal_dense::QrForm;
+use tenferro_internal_dense::{QrForm, filled};
 use tenferro_tensor::{DType, Result, Tensor, dispatch_float};
 
 /// Which of the factorizations of a matrix.
@@ -164,14 +166,18 @@ fn run<T: Element>(
 ) -> Result<Outs<Tensor>> {
     let a = x[0].read();
     let (m, n) = (a.shape()[0], a.shape()[1]);
+    let count = count(a.shape(), 2, y);
+    if y.len() > 2 {
+        expect_positions(name, count, [("columns", n)])?;
+    }
     let form = QrForm { full: options.full, positive: options.positive };
     let read = Matrices::<T>::new(&a)?;
     let q = Results::<T>::new(&y[0].shape, 2)?;
     let r = Results::<T>::new(&y[1].shape, 2)?;
     let perm = y.get(2).map(|p| Results::<i64>::new(&p.shape, 1)).transpose()?;
     let columns = y[0].shape[1];
-    for_each(cpu, count(a.shape(), 2, y), work([2, m, n.max(columns), m.min(n)]), |b, par| {
-        let mut p: SmallVec<[i32; 64]> = smallvec![0; if perm.is_some() { n } else { 0 }];
+    for_each(cpu, count, work([2, m, n.max(columns), m.min(n)]), |b, par| {
+        let mut p = filled([if perm.is_some() { n } else { 0 }], 0i32)?;
         let to = perm.is_some().then_some(&mut p[..]);
         // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of the
         // sizes that the shape rule gave, written by this call alone.
@@ -196,28 +202,37 @@ fn run<T: Element>(
 /// Fewer than two axes; an element that is NaN or infinite. A matrix whose first k columns are dependent has
 /// factors, but its derivative is an error if R has a zero on its diagonal.
 pub fn qr(a: &Var) -> (Var, Var) {
-    qr_with(a, QrOptions::default())
+    factors(Qr::NAME, a, QrOptions::default())
 }
 
 /// As [`qr`], with Q completed to a unitary `m x m` matrix and R to `m x n`.
 pub fn qr_full(a: &Var) -> (Var, Var) {
-    qr_with(a, QrOptions { full: true, ..QrOptions::default() })
+    factors("qr_full", a, QrOptions { full: true, ..QrOptions::default() })
 }
 
 /// As [`qr`], of the sizes and signs of `options`.
 pub fn qr_with(a: &Var, options: QrOptions) -> (Var, Var) {
-    let mut y = apply_n(&Qr { options }, &[&floating(a)], 2).into_iter();
-    let mut next = || y.next().expect("two outputs");
-    (next(), next())
+    factors("qr_with", a, options)
+}
+
+fn factors(op: &'static str, a: &Var, options: QrOptions) -> (Var, Var) {
+    called(op, [a], || Ok(outputs(&Qr { options }, &[&floating(a)]).into()))
 }
 
 /// `(Q, R, p)` with `A[:, p] = Q R`: the factors of [`qr`] for columns in the order of the i64 vector p, in
 /// which `|R_ii|` does not increase, up to rounding: each step takes the longest of the remaining columns.
 ///
 /// # Errors
-/// As [`qr`].
+/// As [`qr`]; more than `i32::MAX` columns.
 pub fn qr_pivoted(a: &Var) -> (Var, Var, Var) {
-    let mut y = apply_n(&PivotedQr { options: QrOptions::default() }, &[&floating(a)], 3).into_iter();
-    let mut next = || y.next().expect("three outputs");
-    (next(), next(), next())
+    pivoted(PivotedQr::NAME, a, QrOptions::default())
+}
+
+/// As [`qr_pivoted`], of the sizes and signs of `options`.
+pub fn qr_pivoted_with(a: &Var, options: QrOptions) -> (Var, Var, Var) {
+    pivoted("qr_pivoted_with", a, options)
+}
+
+fn pivoted(op: &'static str, a: &Var, options: QrOptions) -> (Var, Var, Var) {
+    called(op, [a], || Ok(outputs(&PivotedQr { options }, &[&floating(a)]).into()))
 }

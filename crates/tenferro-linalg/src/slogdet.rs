@@ -4,14 +4,15 @@
 //! of.
 
 use crate::{
-    batch::{Element, Matrices, Results, count, expect_finite, expect_square, for_each, unlisted, work},
+    batch::{Element, Matrices, Results, count, expect_positions, expect_square, for_each, unlisted, work},
     det::determinant,
     inverse::inv,
     matrix::floating,
+    named::{called, outputs},
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
-    Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply_n,
+    Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var,
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
@@ -51,14 +52,15 @@ impl Primitive for SlogDet {
 fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
     let a = x[0].read();
     let n = a.shape()[0];
+    let count = count(a.shape(), 2, y);
+    expect_positions(SlogDet::NAME, count, [("rows", n)])?;
     let read = Matrices::<T>::new(&a)?;
     let sign = Results::<T>::new(&y[0].shape, 0)?;
     let log = Results::<<T as Field>::Real>::new(&y[1].shape, 0)?;
-    for_each(cpu, count(a.shape(), 2, y), work([1, n, n, n]), |b, par| {
+    for_each(cpu, count, work([1, n, n, n]), |b, par| {
         // SAFETY: matrix b of the operand is readable; the outputs have a number for it.
         unsafe {
-            expect_finite((n, n), read.at(b))?;
-            let d = determinant(n, read.at(b), par);
+            let d = determinant(n, read.at(b), par)?;
             let (value, exponent) = d.parts();
             let modulus = value.abs().to_c64().re.ln() + exponent as f64 * std::f64::consts::LN_2;
             sign.at(b).write(d.sign());
@@ -78,7 +80,5 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
 /// # Errors
 /// A matrix that is not square, or has an element that is NaN or infinite.
 pub fn slogdet(a: &Var) -> (Var, Var) {
-    let mut y = apply_n(&SlogDet, &[&floating(a)], 2).into_iter();
-    let mut next = || y.next().expect("two outputs");
-    (next(), next())
+    called(SlogDet::NAME, [a], || Ok(outputs(&SlogDet, &[&floating(a)]).into()))
 }

@@ -7,18 +7,19 @@
 use crate::{
     batch::{
         Element, Matrices, Results, copy_matrix, count, expect_batch, expect_matrix, expect_permutations,
-        expect_square, expect_stack, for_each, unlisted, work,
+        expect_positions, expect_square, expect_stack, for_each, unlisted, work,
     },
     lu::LuFactor,
-    system::{System, paired},
+    named::outputs,
+    system::{Kind, System, posed},
 };
 use smallvec::{SmallVec, smallvec};
 use tenferro_core_ops::{
-    Arg, Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply_n, apply1,
+    Arg, Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply1,
     ops::{DotGeneral, FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
-use tenferro_internal_dense::{Field, Strided};
+use tenferro_internal_dense::{Strided, filled};
 use tenferro_tensor::{DType, Result, Tensor, dispatch_float};
 
 /// `X = A^-1 B`, or `A^-H B` if `adjoint`. Inputs: A, the two outputs of [`LuFactor`] on A, B.
@@ -103,25 +104,21 @@ fn run<T: Element>(
     let (factors, right) = (Matrices::<T>::new(&packed)?, Matrices::<T>::new(&b)?);
     let perm = Matrices::<i64>::vectors(&p)?;
     let systems = count(packed.shape(), 2, y);
+    expect_positions(LuSolve::NAME, systems, [("rows", n)])?;
     expect_permutations(LuSolve::NAME, &perm, n, systems)?;
     let solution = Results::<T>::new(&y[0].shape, 2)?;
     for_each(cpu, systems, work([2, n, n, nrhs]), |i, par| {
         let (f, p) = (factors.at(i), perm.at(i));
+        let mut positions = filled([n], 0i32)?;
         // SAFETY: matrices i of the operands are readable and fit each other, by the shape rule, and p is a
-        // permutation; the solution is new memory of n nrhs elements. `compact` outlives its use.
+        // permutation, whose n numbers fit an i32; the solution is new memory of n nrhs elements.
         unsafe {
-            let p: SmallVec<[i32; 64]> = (0..n).map(|k| *p.ptr.offset(k as isize * p.row) as i32).collect();
+            for (k, position) in positions.iter_mut().enumerate() {
+                *position = *p.ptr.offset(k as isize * p.row) as i32;
+            }
             copy_matrix((n, nrhs), right.at(i), solution.at(i));
             let x = Strided { ptr: solution.at(i), row: 1, col: n as isize };
-            let mut compact = Vec::new();
-            let f = if f.row == 1 && f.col == n as isize {
-                f.ptr
-            } else {
-                compact.resize(n * n, <T as Field>::ZERO);
-                copy_matrix((n, n), f, compact.as_mut_ptr());
-                compact.as_ptr()
-            };
-            T::solve_lu((n, nrhs), f, p.as_ptr(), op.adjoint, x, par)
+            T::solve_lu((n, nrhs), f, positions.as_ptr(), op.adjoint, x, par)
         }
     })
     .map_err(|e| e.error(LuSolve::NAME, packed.shape()))?;
@@ -129,25 +126,26 @@ fn run<T: Element>(
     Ok(smallvec![unsafe { solution.finish() }])
 }
 
-/// The solution of `A X = B` for a square A. If `b` has one axis, it is a vector, and so is the solution;
-/// else its first two axes are a matrix of right-hand sides. Axes from 2 on are batch axes, aligned there: a
-/// missing one, or one of extent 1, is repeated. Dtypes are promoted.
+/// The solution of `A X = B` for a square A. If `b` has one axis, it is a vector, and so is the solution, for
+/// every matrix of a batch; else its first two axes are a matrix of right-hand sides. Axes from 2 on are
+/// batch axes, aligned there: a missing one, or one of extent 1, is repeated. Dtypes are promoted.
 ///
 /// # Errors
 /// A matrix that is not square, or singular (elimination met a pivot that is exactly zero), or has an element
 /// that is NaN or infinite; a number of rows that does not fit.
 pub fn solve(a: &Var, b: &Var) -> Var {
-    solve_with(a, b, System::left())
+    solved(LuSolve::NAME, a, b, System::left())
 }
 
 /// As [`solve`], from either side and with the transpose or the adjoint of A in its place, which is not
 /// formed. A vector on the left of A is a row.
 pub fn solve_with(a: &Var, b: &Var, system: System) -> Var {
-    paired(LuSolve::NAME, a, b, system.is_right(), |a, b| {
-        let factors = apply_n(&LuFactor { hint: true }, &[&a.detach()], 2);
-        if factors[0].ok().is_err() {
-            return factors[0].clone();
-        }
-        system.solve(b, |adjoint, b| apply1(&LuSolve { adjoint }, &[a, &factors[0], &factors[1], b]))
+    solved("solve_with", a, b, system)
+}
+
+fn solved(op: &'static str, a: &Var, b: &Var, system: System) -> Var {
+    posed(op, &[(a, Kind::Matrix)], b, system.is_right(), |a, b| {
+        let [packed, p]: [Var; 2] = outputs(&LuFactor { hint: true }, &[&a[0].detach()]);
+        system.on_left(b, |adjoint, b| apply1(&LuSolve { adjoint }, &[&a[0], &packed, &p, b]))
     })
 }

@@ -15,9 +15,10 @@
 //! differentiation and transposition.
 
 use crate::{
-    batch::{Matrices, Results, count, expect_matrix, expect_stack, unlisted},
+    batch::{Matrices, Results, count, expect_matrix, expect_stack, failed, unlisted},
     divided::SpectralFunction,
     matrix::{floating, leading, scale_columns},
+    named::called,
     stop_gradient::stop_gradient,
     svd::{svd, svd_full},
 };
@@ -27,6 +28,7 @@ use tenferro_core_ops::{
     ops::{FLOATS, expect, expect_same},
 };
 use tenferro_cpu::CpuBackend;
+use tenferro_internal_dense::{DenseError, allocated};
 use tenferro_tensor::{C64, DType, Error, Result, Scalar, Tensor, dispatch_float};
 
 /// `D^n f(A)[E1, .., En]`, for n = 0 `f(A) = U f(s) V^H`. Inputs: A; U, s and Vh of its singular value
@@ -36,6 +38,8 @@ pub struct SpectralDerivative {
     /// The function.
     pub f: SpectralFunction,
 }
+
+const ZERO: C64 = C64::new(0.0, 0.0);
 
 /// The operands before the directions.
 const BASE: usize = 4;
@@ -170,15 +174,19 @@ fn run<T: Scalar>(f: &SpectralFunction, x: &mut [Operand<'_>], y: &[Aval]) -> Re
             continue;
         }
         let (m, n) = (y[0].shape[0], y[0].shape[1]);
-        let read = |e: &Matrices<T>| -> Vec<C64> {
-            let e = e.at(b);
+        let read = |e: &Matrices<T>| {
+            let (e, mut copy) = (e.at(b), allocated([m, n], ZERO)?);
             let all = (0..n).flat_map(|j| (0..m).map(move |i| (i, j)));
-            // SAFETY: i < m and j < n.
-            all.map(|(i, j)| unsafe { *e.ptr.offset(i as isize * e.row + j as isize * e.col) }.to_c64())
-                .collect()
+            for (to, (i, j)) in copy.iter_mut().zip(all) {
+                // SAFETY: i < m and j < n.
+                *to = unsafe { *e.ptr.offset(i as isize * e.row + j as isize * e.col) }.to_c64();
+            }
+            Ok(copy)
         };
-        let e: Vec<Vec<C64>> = directions.iter().map(read).collect();
-        for (i, z) in derivative(f, &s, (m, n), &e).into_iter().enumerate() {
+        let derived =
+            || derivative(f, &s, (m, n), &directions.iter().map(read).collect::<Result<Vec<_>, _>>()?);
+        let derived = derived().map_err(|why| failed(SpectralCore::NAME, why))?;
+        for (i, z) in derived.into_iter().enumerate() {
             // SAFETY: the derivative has m n elements, as matrix b of the result.
             unsafe { *result.at(b).add(i) = T::from_c64(z) };
         }
@@ -221,11 +229,16 @@ impl Level {
 }
 
 /// The sum of the module's head, in the basis of the singular vectors: column-major, `m x n`.
-fn derivative(f: &SpectralFunction, s: &[f64], (m, n): (usize, usize), e: &[Vec<C64>]) -> Vec<C64> {
-    let mut result = vec![C64::new(0.0, 0.0); m * n];
+fn derivative(
+    f: &SpectralFunction,
+    s: &[f64],
+    (m, n): (usize, usize),
+    e: &[Vec<C64>],
+) -> Result<Vec<C64>, DenseError> {
+    let mut result = allocated([m, n], ZERO)?;
     if result.is_empty() {
         // The other extent is arbitrary.
-        return result;
+        return Ok(result);
     }
     let levels = levels(s, (m, n));
     let size = levels.len();
@@ -234,7 +247,7 @@ fn derivative(f: &SpectralFunction, s: &[f64], (m, n): (usize, usize), e: &[Vec<
         .iter()
         .map(|e| {
             let element = |a: &Level, b: &Level| {
-                let mut z = C64::new(0.0, 0.0);
+                let mut z = ZERO;
                 if let (Some(i), Some(j)) = (a.row, b.column) {
                     z += e[i + j * m] * (a.components().0 * b.components().1);
                 }
@@ -243,9 +256,12 @@ fn derivative(f: &SpectralFunction, s: &[f64], (m, n): (usize, usize), e: &[Vec<
                 }
                 z
             };
-            levels.iter().flat_map(|b| levels.iter().map(move |a| element(a, b))).collect()
+            let mut whole = allocated([size, size], ZERO)?;
+            let all = levels.iter().flat_map(|b| levels.iter().map(move |a| (a, b)));
+            whole.iter_mut().zip(all).for_each(|(to, (a, b))| *to = element(a, b));
+            Ok(whole)
         })
-        .collect();
+        .collect::<Result<_, _>>()?;
     let mut path = Path { f, levels: &levels, e: &dilated, size, points: Vec::new() };
     for (a, from) in levels.iter().enumerate() {
         let Some(i) = from.row else { continue };
@@ -255,7 +271,7 @@ fn derivative(f: &SpectralFunction, s: &[f64], (m, n): (usize, usize), e: &[Vec<
             result[i + j * m] += z * (from.components().0 * to.components().1);
         }
     }
-    result
+    Ok(result)
 }
 
 /// A path through the levels, one step for each direction in any order.
@@ -303,16 +319,12 @@ impl Path<'_> {
 /// # Errors
 /// As [`svd`](crate::ops::svd).
 pub fn spectral(a: &Var, f: &SpectralFunction) -> Var {
-    let a = floating(a);
-    if let Err(e) = a.ok() {
-        return Var::Failed(e);
-    }
-    let base = stop_gradient(&a);
-    // The decomposition says what is wrong with a rank below 2.
-    let square = a.rank() < 2 || a.extent(0) == a.extent(1);
-    let (u, s, vh) = if square { svd(&base) } else { svd_full(&base) };
-    match s.ok() {
-        Ok(_) => apply1(&SpectralDerivative { f: f.clone() }, &[&a, &u, &s, &vh]),
-        Err(e) => Var::Failed(e),
-    }
+    called(SpectralDerivative::NAME, [a], || {
+        let a = floating(a);
+        let base = stop_gradient(&a);
+        // The decomposition says what is wrong with a rank below 2.
+        let square = a.rank() < 2 || a.extent(0) == a.extent(1);
+        let (u, s, vh) = if square { svd(&base) } else { svd_full(&base) };
+        Ok(apply1(&SpectralDerivative { f: f.clone() }, &[&a, &u, &s, &vh]))
+    })
 }

@@ -24,6 +24,7 @@
 use crate::{
     batch::{expect_matrix, expect_stack},
     matrix::{floating, leading, over_columns, over_rows, scale_columns, scale_rows},
+    named::{called, outputs},
     stop_gradient::stop_gradient,
     svd::svd,
     truncate::{Kept, Limits},
@@ -323,16 +324,13 @@ fn residual_tangent(left: &Var, right: &Var, t: &[Tangent]) -> Tangent {
 /// # Errors
 /// As [`svd_truncated`](crate::ops::svd_truncated).
 pub fn split(a: &Var, t: impl Into<Limits>) -> (Var, Var) {
-    let a = floating(a);
-    let (u, s, vh) = svd(&stop_gradient(&a));
-    let y = match Kept::new(&s, &t.into()) {
-        Ok(cut) => {
-            let kept = cut.kept(&s);
-            let zero = kept.equal(&kept.like(0.0));
-            let inverse = zero.select(&kept.like(0.0), &zero.select(&kept.like(1.0), &kept).recip());
-            apply_n(&Split, &[&a, &u, &vh, &cut.discarded(&s), &kept, &inverse], 2)
-        }
-        Err(e) => smallvec![Var::Failed(e); 2],
-    };
-    (y[0].clone(), y[1].clone())
+    called(Split::NAME, [a], || {
+        let a = floating(a);
+        let (u, s, vh) = svd(&stop_gradient(&a));
+        let cut = Kept::new(&s, &t.into())?;
+        let kept = cut.kept(&s);
+        let zero = kept.equal(&kept.like(0.0));
+        let inverse = zero.select(&kept.like(0.0), &zero.select(&kept.like(1.0), &kept).recip());
+        Ok(outputs(&Split, &[&a, &u, &vh, &cut.discarded(&s), &kept, &inverse]).into())
+    })
 }

@@ -40,9 +40,9 @@ surfaces! {
     fn eigh(a) -> [R, T] = paired(ops::eigh(a));
     /// The eigenvalues of `eigh`, ascending. Their derivative needs no gaps between them.
     fn eigvalsh(a) -> [R] = ops::eigvalsh(a);
-    /// `(w, V)` with `A V = B V diag(w)` and `V^H B V = 1` for a Hermitian A and a positive definite B: w real and
-    /// ascending. Batch axes are aligned, dtypes promoted. A counts by its Hermitian part, B by its lower
-    /// triangle.
+    /// `(w, V)` with `A V = B V diag(w)` and `V^H B V = 1` for a Hermitian A and a positive definite B: w
+    /// real and ascending. Batch axes are aligned, dtypes promoted. Of both, the lower triangle is given;
+    /// tangents count by their Hermitian parts.
     fn eigh_generalized(a, b: T) -> [R, T] = paired(ops::eigh_generalized(a, b));
     /// `(w, V)` with `A V = V diag(w)`, both complex: columns of V have length 1 and a positive component of
     /// the largest modulus; w is in no order, but pairs of conjugates stand together. Axes from 2 on are batch
@@ -61,14 +61,15 @@ surfaces! {
     };
     /// The solution of the system with A from its packed factors and permutation.
     fn lu_solve(packed, p: I, b: T; system: System) -> [T] = ops::lu_solve(packed, p, b, system);
-    /// `(p, q, L, U)` with `A[p, :][:, q] = L U`: p and q i64 vectors, L `m x k` lower triangular with
-    /// diagonal 1, U `k x n` upper triangular, whose diagonal falls to zero after the rank of A.
-    fn lu_full(a) -> [I, I, T, T] = {
-        let (p, q, l, u) = ops::lu_full(a);
-        [p, q, l, u]
+    /// `(L, U, p, q)` with `A[p, :][:, q] = L U`: L `m x k` lower triangular with diagonal 1, U `k x n` upper
+    /// triangular, whose diagonal falls to zero after the rank of A; p and q i64 vectors.
+    fn lu_full_pivot(a) -> [T, T, I, I] = {
+        let (l, u, p, q) = ops::lu_full_pivot(a);
+        [l, u, p, q]
     };
-    /// The solution of `A X = B` from `l`, `u`, `p` and `q` with `A[p, :][:, q] = L U`.
-    fn lu_full_solve(l, u: T, p: I, q: I, b: T) -> [T] = ops::lu_full_solve(l, u, p, q, b);
+    /// The solution of the system with A from `l`, `u`, `p` and `q` with `A[p, :][:, q] = L U`.
+    fn lu_full_pivot_solve(l, u: T, p: I, q: I, b: T; system: System) -> [T] =
+        ops::lu_full_pivot_solve(l, u, p, q, b, system);
     /// `(Q, R)` with `A = Q R` for an `m x n` matrix and `k = min(m, n)`: Q is `m x k` with orthonormal
     /// columns, R `k x n`, upper triangular with a real diagonal of either sign.
     fn qr(a) -> [T, T] = <[Var; 2]>::from(ops::qr(a));
@@ -78,23 +79,27 @@ surfaces! {
     fn qr_with(a; options: QrOptions) -> [T, T] = <[Var; 2]>::from(ops::qr_with(a, options));
     /// `(Q, R, p)` with `A[:, p] = Q R`: p an i64 vector, `|R_ii|` not increasing.
     fn qr_pivoted(a) -> [T, T, I] = listed(ops::qr_pivoted(a));
+    /// As `qr_pivoted`, of the sizes and signs of `options`.
+    fn qr_pivoted_with(a; options: QrOptions) -> [T, T, I] = listed(ops::qr_pivoted_with(a, options));
     /// `(packed, tau)`: R on and above the diagonal, below it the reflectors of `Q = H_1 .. H_k`, `H_i = I -
     /// tau_i v_i v_i^H`, as LAPACK keeps them.
     fn householder(a) -> [T, T] = <[Var; 2]>::from(ops::householder(a));
     /// The first min(m, n) columns of `H_1 .. H_k` for reflectors below the diagonal of an `m x n` matrix.
     fn householder_product(packed, tau: T) -> [T] = ops::householder_product(packed, tau);
-    /// `Q C`, or `Q^H C` if `adjoint`, with the unitary `Q = H_1 .. H_k`.
-    fn householder_apply(packed, tau: T, c: T; adjoint: bool) -> [T] =
-        ops::householder_apply(packed, tau, c, adjoint);
-    /// `householder` of `[A B]` from that of A and new columns B, without repeating the work on A.
+    /// `Q C` with the unitary `Q = H_1 .. H_k`, or with its transpose or adjoint, or with it on the right, as
+    /// `system` says. If `c` has one axis, it is a vector, and so is the product.
+    fn householder_apply(packed, tau: T, c: T; system: System) -> [T] =
+        ops::householder_apply(packed, tau, c, system);
+    /// `householder` of `[A B]` from that of A and new columns B, without repeating the work on A. If `b` has
+    /// one axis, it is one column.
     fn householder_append(packed, tau: T, b: T) -> [T, T] =
         <[Var; 2]>::from(ops::householder_append(packed, tau, b));
     /// `(X, residuals, rank, s)`: X of the smallest norm among those that minimise `|A X - B|`, the sums of
     /// `|A X - B|^2` over columns, the numerical rank of A, an i64, and its singular values. If `b` has one
-    /// axis, it is a vector, and so is X.
+    /// axis, it is a vector, and so is X, for every matrix of a batch.
     fn lstsq(a, b: T; tolerance: Tolerance) -> [T, R, I, R] = <[Var; 4]>::from(ops::lstsq(a, b, tolerance));
-    /// The solution of `A X = B`. If `b` has one axis, it is a vector, and so is the solution. A singular
-    /// matrix is an error.
+    /// The solution of `A X = B`. If `b` has one axis, it is a vector, and so is the solution, for every
+    /// matrix of a batch. A singular matrix is an error.
     fn solve(a, b: T) -> [T] = ops::solve(a, b);
     /// As `solve`, with the unknown on either side, and the transpose or the adjoint of A in its place.
     fn solve_with(a, b: T; system: System) -> [T] = ops::solve_with(a, b, system);
@@ -115,8 +120,8 @@ surfaces! {
     /// but the derivative is that of the factor of `(A + A^H) / 2`. A matrix that is not positive definite is
     /// an error.
     fn cholesky(a) -> [T] = ops::cholesky(a);
-    /// The solution of `A X = B` from the factor `l` of `A = L L^H`.
-    fn cholesky_solve(l, b: T) -> [T] = ops::cholesky_solve(l, b);
+    /// The solution of the system with A from the factor `l` of `A = L L^H`.
+    fn cholesky_solve(l, b: T; system: System) -> [T] = ops::cholesky_solve(l, b, system);
     /// `f(A) = U f(s) V^H`, with derivatives that are right at every degeneracy.
     fn spectral(a; f: &SpectralFunction) -> [T] = ops::spectral(a, f);
     /// The norm of vectors along some axes, `(sum |x|^p)^(1/p)` and its limits; a number p is that norm of

@@ -10,8 +10,9 @@
 //! V^H dV  = F o H - G o N      G_ij = 1 / (s_j + s_i), 0 where both are 0
 //! ```
 //!
-//! and the parts of dU and dV outside the spans of U and V are (1 - U U^H) dA V / s and (1 - V V^H) dA^H U /
-//! s. The diagonal of N, which a complex matrix has, fixes the phases: U^H dU and V^H dV get half of it each.
+//! ([`SingularValueGaps`](crate::SingularValueGaps) says where a multiplet begins) and the parts of dU and dV
+//! outside the spans of U and V are (1 - U U^H) dA V / s and (1 - V V^H) dA^H U / s. The diagonal of N, which
+//! a complex matrix has, fixes the phases: U^H dU and V^H dV get half of it each.
 //!
 //! Inside a multiplet the vectors are arbitrary up to a rotation. A loss that does not see how they are
 //! rotated, even when the values of the multiplet split (it uses projectors on the multiplet, sums over it),
@@ -22,16 +23,18 @@
 
 use crate::{
     batch::{Element, Matrices, Results, count, expect_matrix, for_each, unlisted, work},
-    matrix::{diagonal, enlarge, floating, leading, over_columns, over_rows, scale_columns, scale_rows},
+    gaps::SingularValueGaps,
+    matrix::{diagonal, enlarge, floating, leading, scale_columns, scale_rows},
+    named::{called, outputs},
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
-    Aval, Dim, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply_n,
+    Aval, Dim, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var,
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
-use tenferro_internal_dense::{Field, Real, Vectors};
-use tenferro_tensor::{DType, Error, Result, Tensor, dispatch_float, dispatch_real};
+use tenferro_internal_dense::{Field, Vectors};
+use tenferro_tensor::{Result, Tensor, dispatch_float};
 
 /// The factors of `A = U diag(s) Vh` of an `m x n` matrix with `k = min(m, n)`: U is `m x k`, s has length k,
 /// is real, non-negative and descending, Vh is `k x n`. If `full`, U is `m x m` and Vh `n x n`, both unitary.
@@ -69,12 +72,12 @@ impl Primitive for Svd {
         if self.full {
             // The vectors beyond k have the singular value 0.
             let all = Extent::max(&m, &n);
-            let (p, q, _) = rotations(&enlarge(&e, &[all.clone(), all.clone()]), &enlarge(s, &[all]));
+            let (p, q, _) = rotations(&enlarge(&e, &[all.clone(), all.clone()]), &enlarge(s, &[all]), u, vh);
             let part = |x: Var, n: &Dim| leading(&leading(&x, 0, n), 1, n);
             du = u.matmul(&part(&p + &q, &m));
             dvh = part(&q - &p, &n).matmul(vh);
         } else {
-            let (p, q, inverse) = rotations(&e, s);
+            let (p, q, inverse) = rotations(&e, s, u, vh);
             let (inside_u, inside_v) = (u.matmul(&(&p + &q)), (&q - &p).matmul(vh));
             du = if m == k { inside_u } else { inside_u + scale_columns(&(&da_v - &u.matmul(&e)), &inverse) };
             dvh = if n == k {
@@ -105,8 +108,8 @@ impl Primitive for Svd {
 }
 
 /// F o H, G o N and 1/s, for E = U^H dA V.
-fn rotations(e: &Var, s: &Var) -> (Var, Var, Var) {
-    let gaps = apply_n(&Gaps, &[s], 3);
+fn rotations(e: &Var, s: &Var, u: &Var, vh: &Var) -> (Var, Var, Var) {
+    let gaps: [Var; 3] = outputs(&SingularValueGaps, &[s, u, vh]);
     let half = e * 0.5;
     let adjoint = half.adjoint();
     (&(&half + &adjoint) * &gaps[0], &(&half - &adjoint) * &gaps[1], gaps[2].clone())
@@ -130,93 +133,26 @@ fn run<T: Element>(op: &Svd, cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]
     Ok(unsafe { smallvec![u.finish(), s.finish(), vh.finish()] })
 }
 
-/// Three tables of singular values s: `1 / (s_j - s_i)`, which is 0 where the two differ by less than
-/// sqrt(eps) relative to their mean, `1 / (s_j + s_i)` and `1 / s_i`, which are 0 where they would be
-/// infinite.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Gaps;
-
-impl Primitive for Gaps {
-    const NAME: &'static str = "singular_value_gaps";
-    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
-        expect(Self::NAME, x, 1, &[DType::F32, DType::F64])?;
-        let [k, batch @ ..] = &x[0].shape[..] else {
-            return Err(Error::rank(Self::NAME, "rank of the singular values", 0, "at least 1"));
-        };
-        let table = Aval::new(x[0].dtype, [k, k].into_iter().chain(batch).cloned());
-        Ok(smallvec![table.clone(), table, x[0].clone()])
-    }
-    // The derivative of 1/z is -1/z^2 dz, and where 1/z was replaced by 0, so is its derivative.
-    fn jvp(&self, _: &[Var], y: &[Var], t: &[Tangent]) -> Outs<Tangent> {
-        let Some(ds) = &t[0] else { return smallvec![None, None, None] };
-        let (i, j) = (over_rows(ds), over_columns(ds));
-        let minus_square = |z: &Var| -&(z * z);
-        smallvec![
-            Some(&minus_square(&y[0]) * &(&j - &i)),
-            Some(&minus_square(&y[1]) * &(&j + &i)),
-            Some(&minus_square(&y[2]) * ds),
-        ]
-    }
-    fn saves(&self) -> Saves {
-        Saves::OUTPUTS
-    }
-    fn kernels(table: &mut dyn Kernels) {
-        table.on::<CpuBackend, Self>(&[DType::F32, DType::F64], |_, _, x, y, _| {
-            dispatch_real!(y[0].dtype, T => tabulate::<T>(&x[0], y), else Err(unlisted(Self::NAME, y[0].dtype)))
-        });
-    }
-}
-
-fn tabulate<T: Element + Real>(s: &Operand<'_>, y: &[Aval]) -> Result<Outs<Tensor>> {
-    let s = s.read();
-    let (k, batch) = (s.shape()[0], count(s.shape(), 1, y));
-    let read = Matrices::<T>::vectors(&s)?;
-    let [gaps, sums] = [Results::<T>::new(&y[0].shape, 2)?, Results::<T>::new(&y[1].shape, 2)?];
-    let inverses = Results::<T>::new(&y[2].shape, 1)?;
-    let (zero, one) = (<T as Field>::ZERO, <T as Field>::ONE);
-    let tolerance = T::EPS.sqrt() * T::of(0.5);
-    let inverse = |z: T, usable: bool| if usable && z.abs() >= T::TINY { one / z } else { zero };
-    for b in 0..batch {
-        let (s, gaps, sums, inverses) = (read.at(b), gaps.at(b), sums.at(b), inverses.at(b));
-        // SAFETY: i and j are below k, the length of vector b; the tables have k rows and k columns.
-        unsafe {
-            let at = |i: usize| *s.ptr.offset(i as isize * s.row);
-            for j in 0..k {
-                for i in 0..k {
-                    let (gap, sum) = (at(j) - at(i), at(j) + at(i));
-                    *gaps.add(i + j * k) = inverse(gap, gap.abs() > sum * tolerance);
-                    *sums.add(i + j * k) = inverse(sum, true);
-                }
-                *inverses.add(j) = inverse(at(j), true);
-            }
-        }
-    }
-    // SAFETY: the loops have written every element.
-    Ok(unsafe { smallvec![gaps.finish(), sums.finish(), inverses.finish()] })
-}
-
 /// `(U, s, Vh)` with `A = U diag(s) Vh` and `k = min(m, n)` singular values; see [`Svd`]. Axes from 2 on are
 /// batch axes.
 ///
 /// # Errors
 /// Fewer than two axes; an element that is NaN or infinite.
 pub fn svd(a: &Var) -> (Var, Var, Var) {
-    factors(a, false)
+    factors(Svd::NAME, a, false)
 }
 
 /// As [`svd`], with U and Vh completed to unitary matrices.
 pub fn svd_full(a: &Var) -> (Var, Var, Var) {
-    factors(a, true)
+    factors("svd_full", a, true)
 }
 
 /// The singular values of [`svd`], descending. The derivative needs no gaps between them:
 /// `ds = Re diag(U^H dA V)`.
 pub fn svdvals(a: &Var) -> Var {
-    factors(a, false).1
+    factors("svdvals", a, false).1
 }
 
-fn factors(a: &Var, full: bool) -> (Var, Var, Var) {
-    let mut y = apply_n(&Svd { full }, &[&floating(a)], 3).into_iter();
-    let mut next = || y.next().expect("three outputs");
-    (next(), next(), next())
+fn factors(op: &'static str, a: &Var, full: bool) -> (Var, Var, Var) {
+    called(op, [a], || Ok(outputs(&Svd { full }, &[&floating(a)]).into()))
 }

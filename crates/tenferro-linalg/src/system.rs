@@ -1,11 +1,13 @@
-//! How a system of equations is posed: which side the unknown is on, and whether the matrix is transposed.
+//! How a system of equations is posed: which side the unknown is on, and whether the matrix is transposed;
+//! and what happens to the operands before: promotion to one dtype, and one batch.
 //!
 //! Every form is a system with A or its adjoint from the left, on views: what is transposed is never the
 //! matrix.
 
-use crate::matrix::floating_of;
-use tenferro_core_ops::{Dim, Extent, Var, align_batch};
-use tenferro_tensor::{Error, Result};
+use crate::named::called;
+use smallvec::SmallVec;
+use tenferro_core_ops::{Dim, Extent, Extents, Var, ops::Axes};
+use tenferro_tensor::{DType, Error, Result};
 
 /// The form of a system with a matrix A, unknown X and right-hand side B: `op(A) X = B`, or `X op(A) = B`
 /// from the right, where `op(A)` is A, its transpose or its adjoint.
@@ -65,15 +67,16 @@ impl System {
         System { right: true, ..self }
     }
 
-    /// The solution, by `solve(adjoint, b)`, which solves `A X = B` or `A^H X = B`.
-    pub(crate) fn solve(self, b: &Var, solve: impl Fn(bool, &Var) -> Var) -> Var {
+    /// What is linear in B, such as the solution, by `f(adjoint, b)`, which is that for A or `A^H` from the
+    /// left.
+    pub(crate) fn on_left(self, b: &Var, f: impl Fn(bool, &Var) -> Var) -> Var {
         match (self.right, self.form) {
-            (false, Form::Plain) => solve(false, b),
-            (false, Form::Adjoint) => solve(true, b),
-            (false, Form::Transposed) => solve(true, &b.conj()).conj(),
-            (true, Form::Plain) => solve(true, &b.adjoint()).adjoint(),
-            (true, Form::Adjoint) => solve(false, &b.adjoint()).adjoint(),
-            (true, Form::Transposed) => solve(false, &b.matrix_transpose()).matrix_transpose(),
+            (false, Form::Plain) => f(false, b),
+            (false, Form::Adjoint) => f(true, b),
+            (false, Form::Transposed) => f(true, &b.conj()).conj(),
+            (true, Form::Plain) => f(true, &b.adjoint()).adjoint(),
+            (true, Form::Adjoint) => f(false, &b.adjoint()).adjoint(),
+            (true, Form::Transposed) => f(false, &b.matrix_transpose()).matrix_transpose(),
         }
     }
 
@@ -82,40 +85,77 @@ impl System {
     }
 }
 
-/// Checks that B has the rows of a system with A, where what follows would take fewer of them.
-pub(crate) fn expect_rows(op: &'static str, a: &Var, b: &Var) -> Result<()> {
-    let (a, b) = (a.ok()?, b.ok()?);
-    Dim::equal(op, "rows of the right-hand side", &b.extent(0), &a.extent(0))
+/// What an operand with a batch is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A stack of matrices.
+    Matrix,
+    /// A stack of vectors.
+    Vector,
+    /// A stack of vectors of positions, whose dtype is that of an index.
+    Positions,
 }
 
-/// `f` of the matrices and the right-hand sides in one floating-point dtype and with one batch. If `b` has
-/// one axis, it is a column, or a row if `right`, and so is the result.
-pub(crate) fn paired(
-    op: &'static str,
-    a: &Var,
-    b: &Var,
-    right: bool,
-    f: impl FnOnce(&Var, &Var) -> Var,
-) -> Var {
-    Var::from(try_paired(op, a, b, right, f))
-}
-
-fn try_paired(
-    op: &'static str,
-    a: &Var,
-    b: &Var,
-    right: bool,
-    f: impl FnOnce(&Var, &Var) -> Var,
-) -> Result<Var> {
-    let vector = b.ok()?.rank() == 1;
-    let axis = usize::from(!right);
-    let b = if vector { b.expand_dims(&[axis]) } else { b.clone() };
-    if a.ok()?.rank() < 2 || b.rank() < 2 {
-        let rank = a.rank().min(b.rank());
-        return Err(Error::rank(op, "rank of an operand", rank, "at least 2 (1 for a vector b)"));
+impl Kind {
+    /// The number of axes of one array of the stack.
+    fn axes(self) -> usize {
+        if self == Kind::Matrix { 2 } else { 1 }
     }
-    let dtype = floating_of(a, &b);
-    let (a, b) = align_batch(op, &a.convert(dtype), &b.convert(dtype))?;
-    let x = f(&a, &b);
-    Ok(if vector && x.rank() == 2 { x.squeeze(&[axis]) } else { x })
+}
+
+/// The operands in one floating-point dtype, but for positions, and with one batch: the axes after those of
+/// an array are aligned at the first of them, and a missing one, or a literal 1, is repeated.
+pub(crate) fn aligned(op: &'static str, x: &[(&Var, Kind)]) -> Result<SmallVec<[Var; 5]>> {
+    let (one, mut batch, mut dtype) = (Dim::Lit(1), Extents::new(), None);
+    for (v, kind) in x {
+        let shape = v.ok()?.shape();
+        if shape.len() < kind.axes() {
+            let expected = if *kind == Kind::Matrix { "at least 2 (1 for a vector b)" } else { "at least 1" };
+            return Err(Error::rank(op, "rank of an operand", shape.len(), expected));
+        }
+        for (i, n) in shape[kind.axes()..].iter().enumerate() {
+            match batch.get_mut(i) {
+                None => batch.push(n.clone()),
+                Some(m) if *m == one => *m = n.clone(),
+                Some(m) if *n != one => Dim::equal(op, "batch axes", n, m)?,
+                Some(_) => {}
+            }
+        }
+        if *kind != Kind::Positions {
+            dtype = Some(dtype.map_or(v.dtype(), |d| DType::promote(d, v.dtype())));
+        }
+    }
+    let dtype = dtype.filter(|d| d.is_differentiable()).unwrap_or(DType::F64);
+    let repeated = |&(v, kind): &(&Var, Kind)| {
+        let v = v.convert(if kind == Kind::Positions { DType::I64 } else { dtype });
+        let shape = v.ok()?.shape();
+        let (array, own) = shape.split_at(kind.axes());
+        if *own == batch[..] {
+            return Ok(v);
+        }
+        let target: Extents<Dim> = array.iter().chain(&batch).cloned().collect();
+        v.broadcast_in_dim(&target, &(0..shape.len()).collect::<Axes>()).ok().cloned()
+    };
+    x.iter().map(repeated).collect()
+}
+
+/// `f` of the operands `x` and the right-hand sides B of operation `op`, [`aligned`]. If `b` has one axis, it
+/// is a vector, one for all of a batch: a column, or a row if `right`; and so is the result.
+pub(crate) fn posed(
+    op: &'static str,
+    x: &[(&Var, Kind)],
+    b: &Var,
+    right: bool,
+    f: impl FnOnce(&[Var], &Var) -> Var,
+) -> Var {
+    called(op, x.iter().map(|x| x.0).chain([b]), || {
+        let (vector, axis) = (b.rank() == 1, usize::from(!right));
+        let b = if vector { b.expand_dims(&[axis]) } else { b.clone() };
+        let all: SmallVec<[_; 5]> = x.iter().copied().chain([(&b, Kind::Matrix)]).collect();
+        let all = aligned(op, &all)?;
+        let (b, x) = all.split_last().expect("B is one of them");
+        let y = f(x, b);
+        y.ok()?;
+        Ok(if vector { y.squeeze(&[axis]) } else { y })
+    })
 }

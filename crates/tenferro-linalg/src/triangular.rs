@@ -5,7 +5,7 @@ use crate::{
         Element, Matrices, Results, copy_matrix, count, expect_batch, expect_matrix, expect_square, for_each,
         unlisted, work,
     },
-    system::{System, paired},
+    system::{Kind, System, posed},
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
@@ -169,7 +169,7 @@ impl Triangular {
 /// The solution for operands of one dtype and one batch.
 pub(crate) fn triangle_solve(t: &Var, b: &Var, form: Triangular) -> Var {
     let Triangular { lower, unit_diagonal, system } = form;
-    system.solve(b, |adjoint, b| apply1(&TriangularSolve { lower, unit_diagonal, adjoint }, &[t, b]))
+    system.on_left(b, |adjoint, b| apply1(&TriangularSolve { lower, unit_diagonal, adjoint }, &[t, b]))
 }
 
 /// The solution of `T X = B`, or of the form that the last argument says, for a triangle T of a square
@@ -180,5 +180,7 @@ pub(crate) fn triangle_solve(t: &Var, b: &Var, form: Triangular) -> Var {
 /// A matrix that is not square, or has a zero on its diagonal; a number of rows, or columns from the right,
 /// that does not fit.
 pub fn triangular_solve(t: &Var, b: &Var, form: Triangular) -> Var {
-    paired(TriangularSolve::NAME, t, b, form.system.is_right(), |t, b| triangle_solve(t, b, form))
+    posed(TriangularSolve::NAME, &[(t, Kind::Matrix)], b, form.system.is_right(), |t, b| {
+        triangle_solve(&t[0], b, form)
+    })
 }

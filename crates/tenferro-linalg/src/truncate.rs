@@ -7,6 +7,7 @@
 use crate::{
     batch::{Matrices, count, unlisted},
     matrix::{leading, over_columns, over_rows},
+    named::called,
     svd::svd,
 };
 use smallvec::smallvec;
@@ -297,14 +298,11 @@ impl Kept {
 /// # Errors
 /// As [`svd`](crate::ops::svd); a `max_rank` below 1, a limit that is negative or NaN.
 pub fn svd_truncated(a: &Var, t: impl Into<Limits>) -> (Var, Var, Var, Var) {
-    let (u, s, vh) = svd(a);
-    match Kept::new(&s, &t.into()) {
-        Ok(kept) => (kept.vectors(&u, 1), kept.kept(&s), kept.vectors(&vh, 0), kept.weight(&s)),
-        Err(e) => {
-            let failed = || Var::Failed(e.clone());
-            (failed(), failed(), failed(), failed())
-        }
-    }
+    called("svd_truncated", [a], || {
+        let (u, s, vh) = svd(a);
+        let kept = Kept::new(&s, &t.into())?;
+        Ok((kept.vectors(&u, 1), kept.kept(&s), kept.vectors(&vh, 0), kept.weight(&s)))
+    })
 }
 
 #[cfg(test)]

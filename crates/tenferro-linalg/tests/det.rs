@@ -5,7 +5,9 @@ mod common;
 use common::*;
 use tenferro_core_ops::{Var, leaf, vjp_present};
 use tenferro_linalg::System;
-use tenferro_linalg::ops::{cholesky, det, inv, lu_factor, lu_full, lu_full_solve, lu_solve, slogdet};
+use tenferro_linalg::ops::{
+    cholesky, det, inv, lu_factor, lu_full_pivot, lu_full_pivot_solve, lu_solve, slogdet,
+};
 use tenferro_tensor::{C64, DType, Tensor, Value};
 
 fn real(shape: &[usize], x: &[f64]) -> Tensor {
@@ -129,8 +131,11 @@ fn residuals_are_small_at_any_scale() {
             on_cpu(|| {
                 let (packed, p) = lu_factor(&now(&a));
                 ratio("lu_solve", &tensor(&lu_solve(&packed, &p, &now(&b), System::left())));
-                let (p, q, l, u) = lu_full(&now(&a));
-                ratio("lu_full_solve", &tensor(&lu_full_solve(&l, &u, &p, &q, &now(&b))));
+                let (l, u, p, q) = lu_full_pivot(&now(&a));
+                ratio(
+                    "lu_full_pivot_solve",
+                    &tensor(&lu_full_pivot_solve(&l, &u, &p, &q, &now(&b), System::left())),
+                );
                 ratio("solve", &tensor(&tenferro_linalg::ops::solve(&now(&a), &now(&b))));
                 ratio("inv", &tensor(&inv(&now(&a)).matmul(&now(&b))));
             });
@@ -162,7 +167,7 @@ fn full_pivoting_shows_the_rank_and_solves() {
     on_cpu(|| {
         for dtype in [DType::F64, DType::C64] {
             let a = of_rank(dtype, 6, 4);
-            let (p, q, l, u) = lu_full(&now(&a));
+            let (l, u, p, q) = lu_full_pivot(&now(&a));
             let rebuilt = l.matmul(&u);
             let turned = now(&a).index_select(&p, 0).index_select(&q, 1);
             assert_close("P A Q", &tensor(&rebuilt), &tensor(&turned), 1e-14);
@@ -173,9 +178,12 @@ fn full_pivoting_shows_the_rank_and_solves() {
         }
     });
     let f = |x: &[Var]| {
-        let (p, q, l, u) = lu_full(&x[0]);
+        let (l, u, p, q) = lu_full_pivot(&x[0]);
         let (packed, r) = lu_factor(&x[0]);
-        vec![lu_full_solve(&l, &u, &p, &q, &x[1]), lu_solve(&packed, &r, &x[1], System::left().adjoint())]
+        vec![
+            lu_full_pivot_solve(&l, &u, &p, &q, &x[1], System::left()),
+            lu_solve(&packed, &r, &x[1], System::left().adjoint()),
+        ]
     };
     for dtype in [DType::F64, DType::C64] {
         let x = [random(dtype, &[3, 3, 2], 5), random(dtype, &[3, 2], 6)];

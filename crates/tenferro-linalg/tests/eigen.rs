@@ -126,12 +126,14 @@ fn non_finite_elements_are_named() {
     for (bad, place) in [(f64::NAN, "[1, 0]"), (f64::INFINITY, "[1, 0]")] {
         let a = row_major(&[2, 2], &[1.0, bad, bad, 1.0]);
         on_cpu(|| {
-            for y in [eigh(&now(&a)).1, eigvalsh(&now(&a))] {
-                let e = y.ok().unwrap_err().to_string();
-                assert!(e.starts_with("eigh: matrix: got element") && e.contains(place), "{e}");
+            for (op, y) in [("eigh", eigh(&now(&a)).1), ("eigvalsh", eigvalsh(&now(&a)))] {
+                let e = y.ok().unwrap_err();
+                assert_eq!(e.op(), op);
+                let e = e.to_string();
+                assert!(e.contains("matrix: got element") && e.contains(place), "{e}");
             }
             let e = eigvals(&now(&a)).ok().unwrap_err().to_string();
-            assert!(e.starts_with("eig: matrix: got element [1, 0] is not finite"), "{e}");
+            assert!(e.starts_with("eigvals: matrix: got element [1, 0] is not finite"), "{e}");
         });
     }
 }
@@ -219,5 +221,36 @@ fn a_pencil_is_of_square_matrices_of_one_order() {
     for (a, b) in [([1, 3], [3, 3]), ([3, 3], [3, 1]), ([2, 2], [3, 3])] {
         let e = on_cpu(|| eigh_generalized(&of(a), &of(b)).0.ok().err());
         assert!(e.is_some_and(|e| e.to_string().contains("eigh_generalized")), "{a:?} {b:?}");
+    }
+}
+
+#[test]
+fn a_pencil_is_that_of_the_lower_triangles() {
+    for dtype in [DType::F64, DType::C64] {
+        let whole = |seed| {
+            on_cpu(|| {
+                let a = now(&random(dtype, &[3, 3], seed));
+                tensor(&(&a + &a.adjoint()))
+            })
+        };
+        let (a, b) =
+            (whole(1), on_cpu(|| tensor(&(now(&whole(2)) + now(&Tensor::eye(dtype, 3).unwrap()) * 9.0))));
+        let below = |x: &Tensor| {
+            let mut x = numbers(x).into_iter();
+            from_fn(dtype, &[3, 3], |i| {
+                let x = x.next().unwrap();
+                if i[0] < i[1] { C64::new(f64::NAN, 0.0) } else { x }
+            })
+        };
+        let invariants = |x: &[Var]| {
+            let (w, v) = eigh_generalized(&x[0], &x[1]);
+            [v.matmul(&v.adjoint()), w]
+        };
+        on_cpu(|| {
+            let want = invariants(&[now(&a), now(&b)]);
+            let got = invariants(&[now(&below(&a)), now(&below(&b))]);
+            assert_close("V V^H", &tensor(&got[0]), &tensor(&want[0]), 1e-13);
+            assert_close("w", &tensor(&got[1]), &tensor(&want[1]), 1e-13);
+        });
     }
 }

@@ -4,9 +4,9 @@
 use tenferro_core_ops::{Op, Out};
 use tenferro_cpu::CpuBackend;
 use tenferro_linalg::{
-    Cholesky, Det, DetDerivative, Gaps, Householder, HouseholderApply, HouseholderProduct, Inverse, LuFactor,
-    LuFull, LuSolve, MatrixExp, PivotedQr, Qr, QrOptions, Rank, SpectralCore, SpectralFunction, Svd,
-    TriangularSolve,
+    Cholesky, Det, DetDerivative, Householder, HouseholderApply, HouseholderProduct, Inverse, LuFactor,
+    LuFullPivot, LuSolve, MatrixExp, PivotedQr, Qr, QrOptions, Rank, SingularValueGaps, SpectralCore,
+    SpectralFunction, Svd, TriangularSolve,
 };
 use tenferro_runtime::execute;
 use tenferro_tensor::{C64, DType, Result, Tensor};
@@ -38,7 +38,7 @@ fn long_stacks_of_empty_matrices_have_empty_results() -> Result<()> {
     for op in [&Cholesky as &dyn Op, &Inverse, &DetDerivative] {
         assert_eq!(of(op, &[&[0, 0, LONG]])?, [[0, 0, LONG]]);
     }
-    assert_eq!(of(&LuFull, &[&[0, 0, LONG]])?, [vec![0, 0, LONG], vec![0, LONG], vec![0, LONG]]);
+    assert_eq!(of(&LuFullPivot, &[&[0, 0, LONG]])?, [vec![0, 0, LONG], vec![0, LONG], vec![0, LONG]]);
     let options = QrOptions::default();
     assert_eq!(of(&Qr { options }, &[&[0, 2, LONG]])?, [[0, 0, LONG], [0, 2, LONG]]);
     let pivoted = of(&PivotedQr { options }, &[&[0, 0, LONG]])?;
@@ -51,7 +51,8 @@ fn long_stacks_of_empty_matrices_have_empty_results() -> Result<()> {
     assert_eq!(of(&lower, &[&[0, 0, LONG], &[0, 2, LONG]])?, [[0, 2, LONG]]);
     let (a, p) = ((DType::F64, &[0, 0, LONG][..]), (DType::I64, &[0, LONG][..]));
     assert_eq!(shapes(&LuSolve { adjoint: true }, &[a, a, p, a])?, [[0, 0, LONG]]);
-    assert_eq!(of(&Gaps, &[&[0, LONG]])?, [vec![0, 0, LONG], vec![0, 0, LONG], vec![0, LONG]]);
+    let gaps = of(&SingularValueGaps, &[&[0, LONG], &[0, 0, LONG], &[0, 0, LONG]])?;
+    assert_eq!(gaps, [vec![0, 0, LONG], vec![0, 0, LONG], vec![0, LONG]]);
     let core = SpectralCore { f: SpectralFunction::power(2.0) };
     assert_eq!(of(&core, &[&[0, LONG]])?, [[0, LONG]]);
     assert_eq!(of(&core, &[&[0, LONG], &[0, 2, LONG]])?, [[0, 2, LONG]]);
@@ -75,7 +76,8 @@ fn large_matrices_of_an_empty_stack_have_empty_results() -> Result<()> {
     assert_eq!(of(&MatrixExp, &[&stack])?, [stack]);
     let core = SpectralCore { f: SpectralFunction::power(2.0) };
     assert_eq!(of(&core, &[&[WIDE, 0], &stack])?, [stack]);
-    assert_eq!(of(&Gaps, &[&[WIDE, 0]])?, [stack.to_vec(), stack.to_vec(), vec![WIDE, 0]]);
+    let gaps = of(&SingularValueGaps, &[&[WIDE, 0], &stack, &stack])?;
+    assert_eq!(gaps, [stack.to_vec(), stack.to_vec(), vec![WIDE, 0]]);
     let float = (DType::F64, &[][..]);
     let limits = [(DType::F64, &[LONG, 0][..]), (DType::I64, &[]), float, float, float];
     assert_eq!(shapes(&Rank, &limits)?, [[0], [0]]);

@@ -6,7 +6,7 @@ use common::*;
 use tenferro_core_ops::{Var, leaf, vjp_present};
 use tenferro_linalg::{
     MatrixNorm, Tolerance, VectorNorm,
-    ops::{cond, matrix_norm, matrix_rank, svd, vector_norm},
+    ops::{cond, lstsq, matrix_norm, matrix_rank, pinv, svd, vector_norm},
 };
 use tenferro_tensor::{C64, DType, Tensor, Value};
 
@@ -171,4 +171,28 @@ fn ranks_count_what_is_above_the_tolerance() {
     assert_eq!(rank(&hilbert(5), Tolerance { rtol: None, atol: 1e-1 }), 2.0);
     assert_eq!(rank(&from_fn(DType::C32, &[3, 4], |_| C64::new(1.0, 2.0)), usual), 1.0);
     assert_eq!(rank(&from_fn(DType::F32, &[3, 3], |_| C64::new(0.0, 0.0)), usual), 0.0);
+}
+
+#[test]
+fn ranks_pseudo_inverses_and_least_squares_agree_about_tiny_values() {
+    for dtype in [DType::F32, DType::F64, DType::C32, DType::C64] {
+        let normal = if dtype.real() == DType::F32 { f32::MIN_POSITIVE as f64 } else { f64::MIN_POSITIVE };
+        let values = [8.0 * normal, 4.0 * normal, normal / 4.0];
+        let a = from_fn(dtype, &[3, 3], |i| C64::new(if i[0] == i[1] { values[i[0]] } else { 0.0 }, 0.0));
+        for (t, rank) in [
+            (Tolerance::relative(0.0), 2),
+            (Tolerance { rtol: None, atol: 6.0 * normal }, 1),
+            (Tolerance { rtol: None, atol: normal / 8.0 }, 2),
+            (Tolerance::default(), 2),
+        ] {
+            on_cpu(|| {
+                let a = now(&a);
+                assert_eq!(number(&matrix_rank(&a, t)), rank as f64, "{dtype} {t:?}");
+                let kept = numbers(&tensor(&pinv(&a, t))).iter().filter(|x| x.norm() > 0.0).count();
+                assert_eq!(kept, rank, "{dtype} {t:?}");
+                let least = lstsq(&a, &now(&Tensor::eye(dtype, 3).unwrap()), t).2;
+                assert_eq!(number(&least), rank as f64, "{dtype} {t:?}");
+            });
+        }
+    }
 }

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use tenferro_core_ops::{Var, build};
 use tenferro_linalg::{
-    QrOptions,
+    QrOptions, System,
     ops::{
         householder, householder_append, householder_apply, householder_product, qr, qr_full, qr_pivoted,
         qr_with,
@@ -182,8 +182,8 @@ fn reflectors_give_the_factors() {
                 let (k, tolerance) = (r.extent(0), close(dtype));
                 assert_close("R", &tensor(&packed.slice_axis(0, 0, k).triu(0)), &tensor(&r), tolerance);
                 assert_close("Q", &tensor(&householder_product(&packed, &tau)), &tensor(&q), tolerance);
-                let there = householder_apply(&packed, &tau, &now(&c), true);
-                let back = householder_apply(&packed, &tau, &there, false);
+                let there = householder_apply(&packed, &tau, &now(&c), System::left().adjoint());
+                let back = householder_apply(&packed, &tau, &there, System::left());
                 assert_close("Q Q^H C", &tensor(&back), &c, tolerance);
                 let rows = there.slice_axis(0, 0, q.extent(1));
                 assert_close("Q^H C", &tensor(&rows), &tensor(&q.adjoint().matmul(&now(&c))), tolerance);
@@ -205,8 +205,8 @@ fn reflectors_have_derivatives() {
 #[test]
 fn products_of_any_reflections_have_derivatives() {
     let product = |x: &[Var]| vec![householder_product(&x[0], &x[1])];
-    let apply = |x: &[Var]| vec![householder_apply(&x[0], &x[1], &x[2], false)];
-    let adjoint = |x: &[Var]| vec![householder_apply(&x[0], &x[1], &x[2], true)];
+    let apply = |x: &[Var]| vec![householder_apply(&x[0], &x[1], &x[2], System::left())];
+    let adjoint = |x: &[Var]| vec![householder_apply(&x[0], &x[1], &x[2], System::left().adjoint())];
     for dtype in DTYPES {
         for (shape, k) in [([4, 3], 3), ([3, 3], 3), ([4, 3], 2), ([3, 4], 3), ([3, 3], 0)] {
             let x = || [random(dtype, &shape, 3), random(dtype, &[k], 4), random(dtype, &[shape[0], 2], 5)];
@@ -277,7 +277,7 @@ fn bad_operands_are_named() {
         let e = error(&householder_append(&of(&[3, 2]), &of(&[1]), &of(&[3, 1])).0);
         assert!(e.starts_with("householder_append: length of tau"), "{e}");
         assert!(
-            error(&householder_apply(&of(&[3, 2]), &of(&[2]), &of(&[2, 1]), true))
+            error(&householder_apply(&of(&[3, 2]), &of(&[2]), &of(&[2, 1]), System::left()))
                 .contains("rows of the factor")
         );
     });

@@ -227,11 +227,11 @@ fn one_traced_program_truncates_to_any_rank() {
 fn limits_are_checked() {
     let a = random(DType::F64, &[3, 3], 1);
     let error = |t: Truncation| on_cpu(|| split(&now(&a), t).0.ok().unwrap_err().to_string());
-    assert_eq!(error(Truncation::max_rank(0)), "truncate: max_rank: got 0, expected at least 1");
+    assert_eq!(error(Truncation::max_rank(0)), "split: max_rank: got 0, expected at least 1");
     let t = Truncation { weight: f64::NAN, ..Truncation::default() };
-    assert_eq!(error(t), "truncate: weight: got NaN, expected a number of at least 0");
+    assert_eq!(error(t), "split: weight: got NaN, expected a number of at least 0");
     let mut nan = a.duplicate().unwrap();
     nan.as_slice_mut::<f64>().unwrap()[4] = f64::NAN;
     let e = on_cpu(|| split(&now(&nan), Truncation::default()).0.ok().unwrap_err());
-    assert!(e.to_string().starts_with("svd: matrix: got element [1, 1]"), "{e}");
+    assert!(e.to_string().starts_with("split: matrix: got element [1, 1]"), "{e}");
 }

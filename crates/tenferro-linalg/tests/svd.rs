@@ -55,7 +55,7 @@ fn a_non_finite_element_is_named() {
     let e = on_cpu(|| svdvals(&now(&a)).ok().unwrap_err());
     assert_eq!(
         e.to_string(),
-        "svd: matrix: got element [1, 1] of matrix [1] is not finite, expected finite elements"
+        "svdvals: matrix: got element [1, 1] of matrix [1] is not finite, expected finite elements"
     );
 }
 

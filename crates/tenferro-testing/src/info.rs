@@ -106,6 +106,9 @@ pub struct Failure {
     pub call: Calls,
     /// The operation that the error names.
     pub op: &'static str,
+    /// The operation that it names when a program meets it as it runs: a part of the other one has no other
+    /// name there.
+    pub part: &'static str,
     /// What the message contains: what was got, what was expected.
     pub parts: Vec<&'static str>,
 }
@@ -357,15 +360,21 @@ where
     }
 
     /// A call that fails with an error of operation `op` that says `parts`.
-    pub(crate) fn error_of(
+    pub(crate) fn error_of(self, op: &'static str, p: P, inputs: Vec<Array>, parts: &[&'static str]) -> Self {
+        self.error_at([op, op], p, inputs, parts)
+    }
+
+    /// A call that fails because of elements, with an error of the first operation; of the second one, a part
+    /// of the first, when a program runs.
+    pub(crate) fn error_at(
         mut self,
-        op: &'static str,
+        [op, part]: [&'static str; 2],
         p: P,
         inputs: Vec<Array>,
         parts: &[&'static str],
     ) -> Self {
         let (call, label) = (self.calls(&p), label(&p, &inputs));
-        self.info.errors.push(Failure { label, inputs, call, op, parts: parts.to_vec() });
+        self.info.errors.push(Failure { label, inputs, call, op, part, parts: parts.to_vec() });
         self
     }
 

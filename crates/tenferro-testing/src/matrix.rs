@@ -181,7 +181,7 @@ impl Matrix {
 
     /// `(p, q, L, U)` with `A[p, :][:, q] = L U`, by elimination with the largest of all elements that are
     /// left.
-    pub(crate) fn lu_full(&self) -> (Vec<usize>, Vec<usize>, Matrix, Matrix) {
+    pub(crate) fn lu_full_pivot(&self) -> (Vec<usize>, Vec<usize>, Matrix, Matrix) {
         let k = self.rows.min(self.columns);
         let (mut a, mut l) = (self.clone(), Matrix::diagonal(self.rows, k, &[]));
         let (mut p, mut q): (Vec<usize>, Vec<usize>) =
@@ -355,7 +355,7 @@ mod tests {
                 assert!(distance(&v.scaled(&w).times(&v.adjoint()), &h) < 1e-14, "{shape:?}");
                 assert!(w.windows(2).all(|w| w[0] <= w[1]), "{shape:?}");
             }
-            let (p, q, l, upper) = a.lu_full();
+            let (p, q, l, upper) = a.lu_full_pivot();
             let turned = a.permuted(&p).transposed().permuted(&q).transposed();
             assert!(distance(&l.times(&upper), &turned) < 1e-14, "{shape:?}");
             let q = u.basis();

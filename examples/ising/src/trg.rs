@@ -250,7 +250,7 @@ mod tests {
         for mode in MODES {
             for t in [f64::NAN, 0.0, 1e-3] {
                 let error = solver(mode, 4, 4).unwrap()(t).unwrap_err().to_string();
-                assert!(error.starts_with("svd: matrix: got element"), "{mode:?} {t}: {error}");
+                assert!(error.contains("matrix: got element"), "{mode:?} {t}: {error}");
             }
         }
     }

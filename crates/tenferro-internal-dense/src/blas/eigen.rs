@@ -1,8 +1,10 @@
 //! Eigenvalues and eigenvectors by LAPACK, of compact column-major matrices.
 
 use num_complex::Complex;
+use smallvec::SmallVec;
 
 use super::{ComplexGeev, ComplexHeevd, Library, RealGeev, RealHeevd, routines, work::with_work};
+use crate::{DenseError, workspace::filled};
 
 /// The parts that differ between real and complex numbers.
 pub(crate) trait Eigen: Library {
@@ -10,13 +12,24 @@ pub(crate) trait Eigen: Library {
     ///
     /// # Safety
     /// As for [`eigh`]; n is not 0.
-    unsafe fn heevd(routine: Self::Heevd, n: i32, v: *mut Self, w: *mut Self::Real) -> bool;
+    unsafe fn heevd(
+        routine: Self::Heevd,
+        n: i32,
+        v: *mut Self,
+        w: *mut Self::Real,
+    ) -> Result<bool, DenseError>;
 
     /// False without convergence.
     ///
     /// # Safety
     /// As for [`eig`]; n is not 0.
-    unsafe fn geev(routine: Self::Geev, n: i32, a: *mut Self, w: *mut Self, v: *mut Self) -> bool;
+    unsafe fn geev(
+        routine: Self::Geev,
+        n: i32,
+        a: *mut Self,
+        w: *mut Self,
+        v: *mut Self,
+    ) -> Result<bool, DenseError>;
 }
 
 /// Whether [`eigh`] is there for order n.
@@ -30,10 +43,10 @@ pub(crate) fn has_eigh<T: Library>(n: usize) -> bool {
 ///
 /// # Safety
 /// `v` is n x n, `w` has room for n numbers.
-pub(crate) unsafe fn eigh<T: Eigen>(n: usize, v: *mut T, w: *mut T::Real) -> bool {
+pub(crate) unsafe fn eigh<T: Eigen>(n: usize, v: *mut T, w: *mut T::Real) -> Result<bool, DenseError> {
     let (Some(heevd), Ok(n)) = (routines::<T>(n).and_then(|routines| routines.heevd), i32::try_from(n))
     else {
-        return false;
+        return Ok(false);
     };
     // SAFETY: the caller's promise.
     unsafe { T::heevd(heevd, n, v, w) }
@@ -51,9 +64,9 @@ pub(crate) fn has_eig<T: Library>(n: usize) -> bool {
 ///
 /// # Safety
 /// `a` and `v` are n x n; `w` has room for n complex numbers.
-pub(crate) unsafe fn eig<T: Eigen>(n: usize, a: *mut T, w: *mut T, v: *mut T) -> bool {
+pub(crate) unsafe fn eig<T: Eigen>(n: usize, a: *mut T, w: *mut T, v: *mut T) -> Result<bool, DenseError> {
     let (Some(geev), Ok(n)) = (routines::<T>(n).and_then(|routines| routines.geev), i32::try_from(n)) else {
-        return false;
+        return Ok(false);
     };
     // SAFETY: the caller's promise.
     unsafe { T::geev(geev, n, a, w, v) }
@@ -62,9 +75,9 @@ pub(crate) unsafe fn eig<T: Eigen>(n: usize, a: *mut T, w: *mut T, v: *mut T) ->
 macro_rules! eigen {
     ($($r:ty)*) => {$(
         impl Eigen for $r {
-            unsafe fn heevd(routine: RealHeevd<$r>, n: i32, v: *mut $r, w: *mut $r) -> bool {
+            unsafe fn heevd(routine: RealHeevd<$r>, n: i32, v: *mut $r, w: *mut $r) -> Result<bool, DenseError> {
                 let order = n as usize;
-                let mut iwork = vec![0; 3 + 5 * order];
+                let mut iwork = filled([3 + 5 * order], 0)?;
                 let liwork = iwork.len() as i32;
                 with_work(|work, lwork, info| {
                     // SAFETY: the caller's promise, and the workspace is of the length asked for.
@@ -72,7 +85,13 @@ macro_rules! eigen {
                 })
             }
 
-            unsafe fn geev(routine: RealGeev<$r>, n: i32, a: *mut $r, w: *mut $r, v: *mut $r) -> bool {
+            unsafe fn geev(
+                routine: RealGeev<$r>,
+                n: i32,
+                a: *mut $r,
+                w: *mut $r,
+                v: *mut $r,
+            ) -> Result<bool, DenseError> {
                 // SAFETY: there is room for 2 n numbers.
                 let imaginary = unsafe { w.add(n as usize) };
                 let none = std::ptr::null_mut();
@@ -86,12 +105,12 @@ macro_rules! eigen {
         }
 
         impl Eigen for Complex<$r> {
-            unsafe fn heevd(routine: ComplexHeevd<$r>, n: i32, v: *mut Self, w: *mut $r) -> bool {
+            unsafe fn heevd(routine: ComplexHeevd<$r>, n: i32, v: *mut Self, w: *mut $r) -> Result<bool, DenseError> {
                 let order = n as usize;
-                let mut iwork = vec![0; 3 + 5 * order];
+                let mut iwork = filled([3 + 5 * order], 0)?;
                 // The length that the documentation of CHEEVD asks for.
-                let mut rwork: Vec<$r> = vec![0.0; 1 + 5 * order + 2 * order * order];
-                let (Ok(lrwork), liwork) = (i32::try_from(rwork.len()), iwork.len() as i32) else { return false };
+                let mut rwork: SmallVec<[$r; 64]> = filled([1 + 5 * order + 2 * order * order], 0.0)?;
+                let (Ok(lrwork), liwork) = (i32::try_from(rwork.len()), iwork.len() as i32) else { return Ok(false) };
                 with_work(|work, lwork, info| {
                     // SAFETY: the caller's promise, and the workspaces are of the lengths asked for.
                     unsafe {
@@ -103,8 +122,14 @@ macro_rules! eigen {
                 })
             }
 
-            unsafe fn geev(routine: ComplexGeev<$r>, n: i32, a: *mut Self, w: *mut Self, v: *mut Self) -> bool {
-                let mut rwork: Vec<$r> = vec![0.0; 2 * n as usize];
+            unsafe fn geev(
+                routine: ComplexGeev<$r>,
+                n: i32,
+                a: *mut Self,
+                w: *mut Self,
+                v: *mut Self,
+            ) -> Result<bool, DenseError> {
+                let mut rwork: SmallVec<[$r; 64]> = filled([2, n as usize], 0.0)?;
                 let none = std::ptr::null_mut();
                 with_work(|work, lwork, info| {
                     // SAFETY: the caller's promise, and the workspaces are of the lengths asked for.

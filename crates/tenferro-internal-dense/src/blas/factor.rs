@@ -1,9 +1,10 @@
 //! Factorizations by LAPACK, of compact column-major matrices.
 
 use num_complex::Complex;
+use smallvec::SmallVec;
 
 use super::{ComplexGesdd, Library, RealGesdd, ints, routines, work::with_work};
-use crate::{Real, Vectors};
+use crate::{DenseError, Real, Vectors, workspace::filled};
 
 /// P A = L U in place, `perm` as of [`lu`](crate::Dense::lu); false if it was not done.
 ///
@@ -14,7 +15,7 @@ pub(crate) unsafe fn lu<T: Library>((m, n): (usize, usize), a: *mut T, perm: *mu
         let getrf = routines::<T>(m.max(n))?.getrf?;
         let k = m.min(n);
         let [rows, columns, lda] = ints([m, n, m.max(1)])?;
-        let mut pivots = smallvec::SmallVec::<[i32; 64]>::from_elem(0, k);
+        let mut pivots = SmallVec::<[i32; 64]>::from_elem(0, k);
         let mut info = 0;
         // SAFETY: the caller's promise; there are k pivots, and they are used where they are rows.
         unsafe {
@@ -66,17 +67,20 @@ pub(crate) fn has_qr<T: Library>(order: usize) -> bool {
 ///
 /// # Safety
 /// `a` is an m x n matrix; `tau` has min(m, n) elements, which is not 0.
-pub(crate) unsafe fn reflectors<T: Library>((m, n): (usize, usize), a: *mut T, tau: &mut [T]) -> bool {
+pub(crate) unsafe fn reflectors<T: Library>(
+    (m, n): (usize, usize),
+    a: *mut T,
+    tau: &mut [T],
+) -> Result<bool, DenseError> {
     let mut call = || {
         let geqrf = routines::<T>(m.max(n))?.geqrf?;
         let [m, n] = ints([m, n])?;
-        with_work(|work, lwork, info| {
+        Some(with_work(|work, lwork, info| {
             // SAFETY: the caller's promise, and the workspace is of the length asked for.
             unsafe { geqrf(&m, &n, a, &m, tau.as_mut_ptr(), work, lwork, info) }
-        })
-        .then_some(())
+        }))
     };
-    call().is_some()
+    call().unwrap_or(Ok(false))
 }
 
 /// The first n columns of the product of the reflectors in the first columns of `q`, in its place; false if it was
@@ -84,17 +88,20 @@ pub(crate) unsafe fn reflectors<T: Library>((m, n): (usize, usize), a: *mut T, t
 ///
 /// # Safety
 /// `q` is m x n, with reflectors in its first `tau.len()` <= n <= m columns; there is one at least.
-pub(crate) unsafe fn reflections<T: Library>((m, n): (usize, usize), q: *mut T, tau: &[T]) -> bool {
+pub(crate) unsafe fn reflections<T: Library>(
+    (m, n): (usize, usize),
+    q: *mut T,
+    tau: &[T],
+) -> Result<bool, DenseError> {
     let call = || {
         let orgqr = routines::<T>(m.max(n))?.orgqr?;
         let [m, n, k] = ints([m, n, tau.len()])?;
-        with_work(|work, lwork, info| {
+        Some(with_work(|work, lwork, info| {
             // SAFETY: the caller's promise, and the workspace is of the length asked for.
             unsafe { orgqr(&m, &n, &k, q, &m, tau.as_ptr(), work, lwork, info) }
-        })
-        .then_some(())
+        }))
     };
-    call().is_some()
+    call().unwrap_or(Ok(false))
 }
 
 /// Whether [`svd`] is there for a matrix whose largest extent is `order`.
@@ -114,21 +121,24 @@ pub(crate) unsafe fn svd<T: Svd>(
     s: *mut T::Real,
     vh: *mut T,
     vectors: Vectors,
-) -> bool {
+) -> Result<bool, DenseError> {
     let call = || {
         let gesdd = routines::<T>(m.max(n))?.gesdd?;
         let full = vectors == Vectors::Full;
         let [rows, columns, ldvt] = ints([m, n, if full { n } else { m.min(n) }])?;
         let job = if full { b'A' } else { b'S' };
         // SAFETY: the caller's promise.
-        unsafe { T::gesdd(gesdd, job, [rows, columns, ldvt.max(1)], a, s, u, vh) }.then_some(())
+        Some(unsafe { T::gesdd(gesdd, job, [rows, columns, ldvt.max(1)], a, s, u, vh) })
     };
-    call().is_some()
+    call().unwrap_or(Ok(false))
 }
 
 /// The part of the singular value decomposition that differs between real and complex numbers.
 pub(crate) trait Svd: Library {
-    /// False without convergence, or memory for the workspace.
+    /// False without convergence.
+    ///
+    /// # Errors
+    /// `Memory`.
     ///
     /// # Safety
     /// As for [`svd`]; the shape is m, n and the leading dimension of Vh, none of them 0.
@@ -140,7 +150,7 @@ pub(crate) trait Svd: Library {
         s: *mut Self::Real,
         u: *mut Self,
         vh: *mut Self,
-    ) -> bool;
+    ) -> Result<bool, DenseError>;
 }
 
 macro_rules! svd {
@@ -154,8 +164,8 @@ macro_rules! svd {
                 s: *mut $r,
                 u: *mut $r,
                 vh: *mut $r,
-            ) -> bool {
-                let mut iwork = vec![0; 8 * m.min(n) as usize];
+            ) -> Result<bool, DenseError> {
+                let mut iwork = filled([8, m.min(n) as usize], 0)?;
                 with_work(|work, lwork, info| {
                     // SAFETY: the caller's promise, and the workspace is of the length asked for.
                     unsafe {
@@ -174,12 +184,12 @@ macro_rules! svd {
                 s: *mut $r,
                 u: *mut Self,
                 vh: *mut Self,
-            ) -> bool {
+            ) -> Result<bool, DenseError> {
                 let (least, most) = (m.min(n) as usize, m.max(n) as usize);
-                let mut iwork = vec![0; 8 * least];
+                let mut iwork = filled([8, least], 0)?;
                 // The length that the documentation of CGESDD asks for.
                 let lrwork = least * (5 * least + 7).max(2 * most + 2 * least + 1);
-                let mut rwork: Vec<$r> = vec![0.0; lrwork];
+                let mut rwork: SmallVec<[$r; 64]> = filled([lrwork], 0.0)?;
                 with_work(|work, lwork, info| {
                     // SAFETY: the caller's promise, and the workspaces are of the lengths asked for.
                     unsafe {

@@ -17,9 +17,10 @@ use faer::traits::ComplexField;
 use faer::{ColMut, MatMut, MatRef, Par, Spec};
 use num_complex::Complex;
 
-use crate::svd::balance;
-use crate::workspace::{with_stack, with_zeros};
-use crate::{DenseError, Field, Real, Strided, blas};
+use crate::plausible::{Factors, image};
+use crate::svd::{balance, half_of_largest};
+use crate::workspace::{total, with_stack, with_zeros};
+use crate::{DenseError, Field, Strided, blas};
 use two_by_two::eigh_2x2;
 
 /// Eigenvalues and eigenvectors of Hermitian matrices.
@@ -31,8 +32,8 @@ pub trait Eigh: Field {
     /// first relative to |A|.
     ///
     /// # Errors
-    /// `NonFinite` with the first such element of the triangle in column-major order; nothing is then
-    /// written. `NoConvergence` is not known to occur.
+    /// `NonFinite` with the first such element of the triangle in column-major order; `Memory`. The outputs
+    /// are then arbitrary. `NoConvergence` is not known to occur.
     ///
     /// # Safety
     /// The triangle is readable; w (n numbers) and V (n x n) are writable and overlap neither A nor each other;
@@ -81,8 +82,9 @@ unsafe fn eigh<T: Provider>(
 ) -> Result<(), DenseError> {
     // SAFETY: the caller's promise.
     unsafe {
-        let job = Job { n, a, largest: half_of_largest(n, a)?, w, v };
-        if blas::has_eigh::<T>(n) && job.by_lapack() {
+        let largest = half_of_largest((n, n), |j| j, |i, j| element(a, i, j))?;
+        let job = Job { n, a, largest, w, v };
+        if blas::has_eigh::<T>(n) && job.by_lapack()? {
             return Ok(());
         }
         if n == 2 {
@@ -90,38 +92,12 @@ unsafe fn eigh<T: Provider>(
             return Ok(());
         }
         let small = n <= OWN[usize::from(T::COMPLEX)];
-        let done = (small && job.by_tridiagonal())
-            || job.by_faer(true, par)
-            || job.by_faer(false, par)
-            || (!small && job.by_tridiagonal());
+        let done = (small && job.by_tridiagonal()?)
+            || job.by_faer(true, par)?
+            || job.by_faer(false, par)?
+            || (!small && job.by_tridiagonal()?);
         if done { Ok(()) } else { Err(DenseError::NoConvergence) }
     }
-}
-
-/// Half of the sum of absolute parts of the triangle's largest element; see
-/// [`svd`](crate::svd::half_of_largest).
-///
-/// # Errors
-/// `NonFinite`.
-///
-/// # Safety
-/// The triangle is readable.
-#[inline(always)]
-unsafe fn half_of_largest<T: Field>(n: usize, a: Strided<*const T>) -> Result<T::Real, DenseError> {
-    let mut largest = T::Real::ZERO;
-    let mut first = None;
-    for j in 0..n {
-        for i in j..n {
-            // SAFETY: (i, j) lies in the triangle.
-            let x = unsafe { element(a, i, j) };
-            let size = x.scale(T::Real::of(0.5)).abs1();
-            largest = if size > largest { size } else { largest };
-            if !x.finite() && first.is_none() {
-                first = Some((i, j));
-            }
-        }
-    }
-    first.map_or(Ok(largest), |(row, col)| Err(DenseError::NonFinite { row, col }))
 }
 
 /// The element (i, j) of the triangle; of the diagonal, the real part.
@@ -150,7 +126,7 @@ impl<T: Provider> Job<T> {
     /// # Safety
     /// The promise of [`eigh`].
     #[cold]
-    unsafe fn by_lapack(&self) -> bool {
+    unsafe fn by_lapack(&self) -> Result<bool, DenseError> {
         let &Job { n, a, w, v, .. } = self;
         let (factor, inverse) = balance(self.largest, 0);
         // SAFETY: the sizes of the outputs are those that the caller promised.
@@ -163,10 +139,30 @@ impl<T: Provider> Job<T> {
             }
             w.write_bytes(0, n);
             let values = std::slice::from_raw_parts_mut(w, n);
-            let done = n > 0 && blas::eigh(n, v, w);
+            let done = n > 0 && blas::eigh(n, v, w)?;
+            let good = done && values.is_sorted() && self.plausible(factor, &|k| values[k]);
             values.iter_mut().for_each(|w| *w = *w * inverse);
-            done && values.is_sorted()
+            Ok(good)
         }
+    }
+
+    /// Whether V, which is written, and these eigenvalues are those of A times `factor`; see [`Factors`].
+    ///
+    /// # Safety
+    /// The promise of [`eigh`]; n is not 0.
+    unsafe fn plausible(&self, factor: T::Real, w: &dyn Fn(usize) -> T::Real) -> bool {
+        let &Job { n, a, v, .. } = self;
+        let at = |i: usize, j: usize| {
+            // SAFETY: (i, j), or (j, i), lies in the triangle.
+            let x = unsafe { if i < j { element(a, j, i).conj() } else { element(a, i, j) } };
+            x.scale(factor)
+        };
+        let (low, high) = (w(0).abs(), w(n - 1).abs());
+        let largest = if low > high { low } else { high };
+        let columns = Strided { ptr: v.cast_const(), row: 1, col: n as isize };
+        let factors = Factors { u: columns, s: w, count: n, v: columns, conj: false };
+        // SAFETY: the caller's promise.
+        unsafe { factors.plausible((n, n), image((n, n), at), largest) }
     }
 
     /// By faer, with divide and conquer (for n >= 128) or by QR iterations only; false if the result is
@@ -174,10 +170,10 @@ impl<T: Provider> Job<T> {
     ///
     /// # Safety
     /// The promise of [`eigh`].
-    unsafe fn by_faer(&self, divide: bool, par: Par) -> bool {
+    unsafe fn by_faer(&self, divide: bool, par: Par) -> Result<bool, DenseError> {
         let &Job { n, a, w, v, .. } = self;
         let (factor, inverse) = balance(self.largest, 0);
-        with_zeros::<T, _>(n * n + n, |buffer| {
+        with_zeros::<T, _>(total([(n, n), (1, n)]), |buffer| {
             let (scaled, values) = buffer.split_at_mut(n * n);
             // SAFETY: the sizes of the outputs are those that the caller promised.
             unsafe {
@@ -186,51 +182,20 @@ impl<T: Provider> Job<T> {
                         scaled[i + j * n] = element(a, i, j).scale(factor);
                     }
                 }
-                if !T::hermitian_evd(n, scaled.as_ptr(), values.as_mut_ptr(), v, divide, par) {
-                    return false;
+                if !T::hermitian_evd(n, scaled.as_ptr(), values.as_mut_ptr(), v, divide, par)? {
+                    return Ok(false);
                 }
                 let ordered = values.windows(2).all(|w| w[0].re() <= w[1].re());
-                if !ordered || !plausible(scaled, values, std::slice::from_raw_parts(v, n * n)) {
-                    return false;
+                if !ordered || !self.plausible(factor, &|k| values[k].re()) {
+                    return Ok(false);
                 }
                 for (i, x) in values.iter().enumerate() {
                     w.add(i).write(x.re() * inverse);
                 }
             }
-            true
-        })
+            Ok(true)
+        })?
     }
-}
-
-/// Whether |A x - V diag(w) V^H x| and |V^H x| = |x| hold for one vector x, which costs O(n^2) and exposes a
-/// wrong factor almost surely. A is given by its lower triangle.
-fn plausible<T: Field>(a: &[T], w: &[T], v: &[T]) -> bool {
-    let n = w.len();
-    let x = |i: usize| T::Real::of(if (i.wrapping_mul(0x9E37_79B9) >> 7) & 1 == 0 { 1.0 } else { -1.0 });
-    let mut residual = smallvec::SmallVec::<[T; 64]>::from_elem(T::ZERO, n);
-    for (j, a) in a.chunks_exact(n).enumerate() {
-        let mut sum = a[j].scale(x(j));
-        for i in j + 1..n {
-            residual[i] = residual[i] + a[i].scale(x(j));
-            sum = sum + a[i].conj().scale(x(i));
-        }
-        residual[j] = residual[j] + sum;
-    }
-    let mut length = T::Real::ZERO;
-    for (v, w) in v.chunks_exact(n).zip(w) {
-        let along = v.iter().enumerate().fold(T::ZERO, |sum, (i, v)| sum + v.conj().scale(x(i)));
-        length = length + along.abs2();
-        let weight = along.scale(w.re());
-        for (r, &v) in residual.iter_mut().zip(v) {
-            *r = *r - v * weight;
-        }
-    }
-    let size = T::Real::of(n as f64);
-    let eps = T::Real::of(20.0 * n as f64) * T::Real::EPS;
-    let (low, high) = (w[0].re().abs(), w[n - 1].re().abs());
-    let norm = if low > high { low } else { high };
-    let off = residual.iter().fold(T::Real::ZERO, |sum, x| sum + x.abs2()).sqrt();
-    (length - size).abs() <= eps * size && off <= eps * norm * size.sqrt()
 }
 
 /// A number of ours that is one of faer's.
@@ -247,7 +212,7 @@ trait Provider: blas::Eigen {
         v: *mut Self,
         divide: bool,
         par: Par,
-    ) -> bool;
+    ) -> Result<bool, DenseError>;
 }
 
 impl<T: blas::Eigen + ComplexField> Provider for T {
@@ -259,7 +224,7 @@ impl<T: blas::Eigen + ComplexField> Provider for T {
         v: *mut Self,
         divide: bool,
         par: Par,
-    ) -> bool {
+    ) -> Result<bool, DenseError> {
         let ld = n as isize;
         // SAFETY: the caller's promise.
         let (a, w, v) = unsafe {

@@ -6,11 +6,12 @@
 use smallvec::SmallVec;
 
 use super::{Job, element};
+use crate::householder::Reflection;
 use crate::simd::vectorised;
 use crate::svd::jacobi::{dot, norm2};
 use crate::svd::{balance, negligible};
-use crate::workspace::with_zeros;
-use crate::{Field, Real};
+use crate::workspace::{total, with_zeros};
+use crate::{DenseError, Field, Real};
 
 /// Columns begin at multiples of this many elements, and loops over their ends begin there, too, so that no
 /// loop has a remainder.
@@ -22,12 +23,15 @@ type Band<R> = SmallVec<[R; 64]>;
 impl<T: Field> Job<T> {
     /// By tridiagonal form; false if an iteration was given up.
     ///
+    /// # Errors
+    /// `Memory`.
+    ///
     /// # Safety
     /// The promise of [`eigh`](super::eigh).
-    pub(super) unsafe fn by_tridiagonal(&self) -> bool {
+    pub(super) unsafe fn by_tridiagonal(&self) -> Result<bool, DenseError> {
         // Not zero even for an empty matrix.
         let ld = self.n.max(1).next_multiple_of(BLOCK);
-        with_zeros::<T, _>(2 * ld * self.n + 2 * ld, |buffer| {
+        with_zeros::<T, _>(total([(2 * ld, self.n), (2, ld)]), |buffer| {
             // SAFETY: the caller's promise.
             vectorised(|| unsafe {
                 match ld {
@@ -142,31 +146,25 @@ fn reduce<T: Field>(
     }
 }
 
-/// H^H x = (beta, 0) with real beta; x becomes v with v_0 = 1 (LAPACK xLARFG). Gives beta and tau.
+/// H^H x = (beta, 0) with real beta; x becomes v with v_0 = 1. Gives beta and tau.
 #[inline(always)]
 fn reflector<T: Field>(x: &mut [T]) -> (T::Real, T) {
     let (head, tail) = x.split_first_mut().expect("a column has a part below the diagonal");
     let alpha = *head;
-    let real = alpha.re();
     let rest = norm2(tail);
-    let norm = if negligible(rest) {
+    if negligible(rest) {
         tail.fill(T::ZERO);
-        if alpha == T::real(real) {
-            return (real, T::ZERO);
+        let (beta, tau) = Reflection::of_head(alpha);
+        // Without a reflection, the column stays what the matrix has there.
+        if tau != T::ZERO {
+            *head = T::ONE;
         }
-        // The reciprocal of its modulus could overflow.
-        if negligible(alpha.abs2()) {
-            return (T::Real::ZERO, T::ZERO);
-        }
-        alpha.abs()
-    } else {
-        (alpha.abs2() + rest).sqrt()
-    };
-    let beta = if real > T::Real::ZERO { -norm } else { norm };
-    let inverse = T::ONE.divide(alpha - T::real(beta));
-    tail.iter_mut().for_each(|x| *x = *x * inverse);
+        return (beta, tau);
+    }
+    let Reflection { beta, tau, scale } = Reflection::new(alpha, (alpha.abs2() + rest).sqrt());
+    tail.iter_mut().for_each(|x| *x = *x * scale);
     *head = T::ONE;
-    (beta, T::ONE - alpha.scale(T::Real::ONE / beta))
+    (beta, tau)
 }
 
 /// Q from the reflections that [`reduce`] has left in `a`; `q` is zero.

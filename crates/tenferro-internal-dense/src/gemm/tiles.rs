@@ -53,8 +53,8 @@ pub(super) unsafe fn tiled<T: Sum>(
     unsafe { by_tiles(true, (m, n, k), a, b, out) || by_tiles(false, (m, n, k), a, b, out) }
 }
 
-/// Multiplies by tiles with AVX-512 if `wide`, else with AVX2 and FMA, if the processor has that; tells
-/// whether.
+/// Multiplies by tiles with AVX-512 if `wide`, else with AVX2 and FMA, if the processor has that and memory for
+/// a copy can be had; tells whether.
 ///
 /// # Safety
 /// The promise of [`gemm`](super::gemm), and no extent is zero.
@@ -87,7 +87,6 @@ pub(super) unsafe fn by_tiles<T: Sum>(
             false => product.run::<<T::Real as Registers>::Avx2>(),
         }
     }
-    true
 }
 
 /// A product of matrices.
@@ -116,9 +115,11 @@ impl<T: Sum> Tiles<T> {
     /// Reals in a number.
     const PARTS: usize = 1 + T::COMPLEX as usize;
 
+    /// Tells whether there was memory for it.
+    ///
     /// # Safety
     /// The promise of [`gemm`](super::gemm), no extent is zero, and the processor has the instructions of V.
-    unsafe fn run<V: Register<T::Real>>(self) {
+    unsafe fn run<V: Register<T::Real>>(self) -> bool {
         let (m, n, k) = self.shape;
         let most = V::HEIGHT * V::LANES / Self::PARTS;
         let rows = m * Self::PARTS;
@@ -146,10 +147,10 @@ impl<T: Sum> Tiles<T> {
             && n * Self::PARTS > REUSE * V::WIDTH;
         if m == 1 || (self.a.row == 1 && !crowded) {
             panels(None);
-        } else {
-            // Used for one panel of rows after the other, the copy remains in the first level of the caches.
-            with_uninit::<T, _>(most * k, |copy| panels(Some(copy.as_mut_ptr().cast())));
+            return true;
         }
+        // Used for one panel of rows after the other, the copy remains in the first level of the caches.
+        with_uninit::<T, _>(most * k, |copy| panels(Some(copy.as_mut_ptr().cast()))).is_ok()
     }
 
     /// The tile at `at`, whose rows of A are `a`, of `height` registers, `last` lanes of the last one taken,

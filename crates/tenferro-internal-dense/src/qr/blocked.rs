@@ -6,8 +6,8 @@ use faer::Par;
 use super::lanes::{Columns, Lanes, height, with_lines};
 use super::{Factorization, store};
 use crate::simd::dispatch;
-use crate::workspace::with_zeros;
-use crate::{Factor, Field, Strided, Target};
+use crate::workspace::{total, with_zeros};
+use crate::{DenseError, Factor, Field, Strided, Target};
 
 /// Columns of a block: where products win over single reflections.
 pub(super) const BLOCK: usize = 32;
@@ -31,7 +31,7 @@ struct Block<'a, T> {
 impl<'a, T: Lanes> Block<'a, T> {
     /// The number of elements of the buffer of [`new`](Self::new).
     fn room(rows: usize) -> usize {
-        (rows + BLOCK) * BLOCK
+        rows.saturating_add(BLOCK).saturating_mul(BLOCK)
     }
 
     /// # Safety
@@ -91,10 +91,18 @@ impl<'a, T: Lanes> Block<'a, T> {
 
 /// Factors the `m x n` matrix at `packed` in place.
 ///
+/// # Errors
+/// `Memory`.
+///
 /// # Safety
 /// It is initialised, column-major and nobody else's; `tau` has min(m, n) elements.
-pub(super) unsafe fn factor<T: Lanes>((m, n): (usize, usize), packed: *mut T, tau: &mut [T], par: Par) {
-    with_zeros::<T, _>(Block::<T>::room(m) + 2 * BLOCK * n, |buffer| {
+pub(super) unsafe fn factor<T: Lanes>(
+    (m, n): (usize, usize),
+    packed: *mut T,
+    tau: &mut [T],
+    par: Par,
+) -> Result<(), DenseError> {
+    with_zeros::<T, _>(total([(1, Block::<T>::room(m)), (2 * BLOCK, n)]), |buffer| {
         let (buffer, work) = buffer.split_at_mut(Block::<T>::room(m));
         let mut start = 0;
         for tau in tau.chunks_mut(BLOCK) {
@@ -112,7 +120,7 @@ pub(super) unsafe fn factor<T: Lanes>((m, n): (usize, usize), packed: *mut T, ta
                     }
                     dispatch(Factorization { a: &mut a, v: &mut v, tau, perm: None, rows });
                     store((rows, size), &a, &v, T::Real::ONE, (at, m));
-                });
+                })?;
                 let left = n - start - size;
                 if left > 0 {
                     let from = Strided { ptr: at.cast_const(), row: 1, col: m as isize };
@@ -123,10 +131,14 @@ pub(super) unsafe fn factor<T: Lanes>((m, n): (usize, usize), packed: *mut T, ta
             }
             start += size;
         }
-    });
+        Ok(())
+    })?
 }
 
 /// The first `count >= k` columns of `H_1 .. H_k`, in m rows each.
+///
+/// # Errors
+/// `Memory`.
 ///
 /// # Safety
 /// The tails of the reflectors are readable below the diagonal of `v`; `q` is writable and overlaps nothing.
@@ -136,7 +148,7 @@ pub(super) unsafe fn product<T: Lanes>(
     tau: &[T],
     q: *mut T,
     par: Par,
-) {
+) -> Result<(), DenseError> {
     // SAFETY: q has m count elements, of which each block changes those right of and below its start.
     unsafe {
         q.write_bytes(0, m * count);
@@ -144,7 +156,7 @@ pub(super) unsafe fn product<T: Lanes>(
             q.add(j + j * m).write(T::ONE);
         }
     }
-    with_zeros::<T, _>(Block::<T>::room(m) + 2 * BLOCK * count, |buffer| {
+    with_zeros::<T, _>(total([(1, Block::<T>::room(m)), (2 * BLOCK, count)]), |buffer| {
         let (buffer, work) = buffer.split_at_mut(Block::<T>::room(m));
         for (b, tau) in tau.chunks(BLOCK).enumerate().rev() {
             let start = b * BLOCK;
@@ -156,10 +168,13 @@ pub(super) unsafe fn product<T: Lanes>(
                 block.apply(false, c, count - start, work, par);
             }
         }
-    });
+    })
 }
 
 /// C <- `H_1 .. H_k` C, or its adjoint times C, with C of `m x count`.
+///
+/// # Errors
+/// `Memory`.
 ///
 /// # Safety
 /// The tails of the reflectors are readable below the diagonal of `v`; C is column-major, initialised and
@@ -171,8 +186,8 @@ pub(super) unsafe fn apply<T: Lanes>(
     conj: bool,
     c: *mut T,
     par: Par,
-) {
-    with_zeros::<T, _>(Block::<T>::room(m) + 2 * BLOCK * count, |buffer| {
+) -> Result<(), DenseError> {
+    with_zeros::<T, _>(total([(1, Block::<T>::room(m)), (2 * BLOCK, count)]), |buffer| {
         let (buffer, work) = buffer.split_at_mut(Block::<T>::room(m));
         let blocks = tau.len().div_ceil(BLOCK);
         for step in 0..blocks {
@@ -187,5 +202,5 @@ pub(super) unsafe fn apply<T: Lanes>(
                 block.apply(conj, c, count, work, par);
             }
         }
-    });
+    })
 }

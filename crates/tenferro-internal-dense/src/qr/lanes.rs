@@ -4,7 +4,8 @@
 use num_complex::Complex;
 
 use crate::provider::Provider;
-use crate::{Field, Real};
+use crate::workspace::with_zeros;
+use crate::{DenseError, Field, Real};
 
 /// `N` reals.
 #[derive(Clone, Copy)]
@@ -192,8 +193,14 @@ impl<'a, T: Lanes> Columns<'a, T> {
 }
 
 /// Calls `f` on zero lines in this thread's workspace.
-pub(super) fn with_lines<T: Lanes, O>(count: usize, f: impl FnOnce(&mut [T::Line]) -> O) -> O {
-    crate::workspace::with_zeros::<T, _>((count + 1) * T::LANES, |buffer| {
+///
+/// # Errors
+/// `Memory`.
+pub(super) fn with_lines<T: Lanes, O>(
+    count: usize,
+    f: impl FnOnce(&mut [T::Line]) -> O,
+) -> Result<O, DenseError> {
+    with_zeros::<T, _>(count.saturating_add(1).saturating_mul(T::LANES), |buffer| {
         // SAFETY: a line is an array of the reals that the numbers consist of, for which zero bits are zeros.
         let (_, lines, _) = unsafe { buffer.align_to_mut::<T::Line>() };
         f(&mut lines[..count])

@@ -12,8 +12,8 @@ use faer::Par;
 use num_complex::Complex;
 
 use crate::simd::{Loops, dispatch};
-use crate::svd::{balance, half_of_largest};
-use crate::workspace::with_zeros;
+use crate::svd::{balance, half_of_largest_of};
+use crate::workspace::{total, with_zeros};
 use crate::{DenseError, Field, Real, Strided, blas};
 use lanes::{Columns, Lanes, height, with_lines};
 
@@ -36,7 +36,8 @@ pub trait Qr: Field {
     /// increase.
     ///
     /// # Errors
-    /// `NonFinite` with the first such element in column-major order; nothing is then written.
+    /// `NonFinite` with the first such element in column-major order; `Memory`. The outputs are then
+    /// arbitrary.
     ///
     /// # Safety
     /// A is readable; the outputs are writable and overlap neither A nor each other; they may be
@@ -69,6 +70,9 @@ pub trait Qr: Field {
 
     /// The first n columns of `H_1 .. H_k`, with k = `tau.len()` <= n <= m, to `q` (m x n, column-major).
     ///
+    /// # Errors
+    /// `Memory`; the output is then arbitrary.
+    ///
     /// # Safety
     /// `v` is readable below its diagonal in m rows and k columns; `q` is writable and overlaps nothing; it
     /// may be uninitialised.
@@ -78,9 +82,12 @@ pub trait Qr: Field {
         tau: &[Self],
         q: *mut Self,
         par: Par,
-    );
+    ) -> Result<(), DenseError>;
 
     /// C <- `H_1 .. H_k` C, or its adjoint times C, for C of m x n, column-major, with k = `tau.len()` <= m.
+    ///
+    /// # Errors
+    /// `Memory`; C is then unchanged.
     ///
     /// # Safety
     /// `v` is readable below its diagonal in m rows and k columns; C is readable and writable, and overlaps
@@ -92,7 +99,7 @@ pub trait Qr: Field {
         adjoint: bool,
         c: *mut Self,
         par: Par,
-    );
+    ) -> Result<(), DenseError>;
 }
 
 /// Largest number of reflections, and of elements, for which one after the other beats blocks.
@@ -111,7 +118,7 @@ unsafe fn scales<T: Field>(
     a: Strided<*const T>,
 ) -> Result<(T::Real, T::Real), DenseError> {
     // SAFETY: the caller's promise.
-    let largest = unsafe { half_of_largest(shape, a)? };
+    let largest = unsafe { half_of_largest_of(shape, a)? };
     let one = T::Real::ONE;
     Ok(if largest.exponent().abs() <= T::Real::HEADROOM { (one, one) } else { balance(largest, 0) })
 }
@@ -242,16 +249,15 @@ unsafe fn qr<T: Lanes>(
         }
         let lapack = perm.is_none() && k > 0 && blas::has_qr::<T>(m.max(n));
         if !lapack && small(m, k, n.max(columns)) {
-            with_lines::<T, _>(height::<T>(m) * (n + k + columns), |lines| {
+            return with_lines::<T, _>(height::<T>(m) * (n + k + columns), |lines| {
                 dispatch(Whole { shape: (m, n), a, scales, lines, q, r, form, perm });
             });
-            return Ok(());
         }
-        with_zeros::<T, _>(m * n + k, |buffer| {
+        with_zeros::<T, _>(total([(m, n), (1, k)]), |buffer| {
             let (packed, tau) = buffer.split_at_mut(m * n);
             let (v, tau) = (packed.as_mut_ptr(), &mut tau[..k]);
-            if !(lapack && factors_by_lapack((m, n), a, scales, v, tau)) {
-                packed_factors((m, n), a, scales, v, tau, perm, par);
+            if !(lapack && factors_by_lapack((m, n), a, scales, v, tau)?) {
+                packed_factors((m, n), a, scales, v, tau, perm, par)?;
             }
             let at = |i: usize, j: usize| packed[i + j * m];
             for j in 0..n {
@@ -260,16 +266,16 @@ unsafe fn qr<T: Lanes>(
                 }
             }
             let v = Strided { ptr: packed.as_ptr(), row: 1, col: m as isize };
-            if !(lapack && product_by_lapack((m, columns), packed, tau, q)) {
-                householder_product((m, columns), v, tau, q, par);
+            if !(lapack && product_by_lapack((m, columns), packed, tau, q)?) {
+                householder_product((m, columns), v, tau, q, par)?;
             }
             for i in (0..k).filter(|&i| form.positive && at(i, i).re() < T::Real::ZERO) {
                 (0..m).map(|l| q.add(l + i * m)).for_each(|x| *x = -*x);
                 (i..n).map(|j| r.add(i + j * columns)).for_each(|x| *x = -*x);
             }
-        });
+            Ok(())
+        })?
     }
-    Ok(())
 }
 
 /// # Safety
@@ -282,25 +288,25 @@ unsafe fn packed_factors<T: Lanes>(
     tau: &mut [T],
     perm: Option<&mut [i32]>,
     par: Par,
-) {
+) -> Result<(), DenseError> {
     let k = m.min(n);
     // SAFETY: the caller's promise.
     unsafe {
         if perm.is_some() || small(m, k, n) {
             let h = height::<T>(m);
-            with_lines::<T, _>(h * (n + k), |lines| {
+            return with_lines::<T, _>(total([(h, n), (h, k)]), |lines| {
                 let (mut a_, rest) = Columns::<T>::split(lines, h, n);
                 let (mut v, _) = Columns::<T>::split(rest, h, k);
                 load((m, n), a, scales.0, &mut a_);
                 dispatch(Factorization { a: &mut a_, v: &mut v, tau, perm, rows: m });
                 store((m, n), &a_, &v, scales.1, (packed, m));
             });
-            return;
         }
         copy_scaled((m, n), a, scales.0, packed);
-        blocked::factor((m, n), packed, tau, par);
+        blocked::factor((m, n), packed, tau, par)?;
         rescale((m, n), packed, scales.1);
     }
+    Ok(())
 }
 
 /// # Safety
@@ -351,13 +357,13 @@ unsafe fn factors_by_lapack<T: Lanes>(
     scales: (T::Real, T::Real),
     packed: *mut T,
     tau: &mut [T],
-) -> bool {
+) -> Result<bool, DenseError> {
     // SAFETY: the caller's promise.
     unsafe {
         copy_scaled(shape, a, scales.0, packed);
-        let done = blas::reflectors(shape, packed, tau);
+        let done = blas::reflectors(shape, packed, tau)?;
         rescale(shape, packed, scales.1);
-        done
+        Ok(done)
     }
 }
 
@@ -365,7 +371,12 @@ unsafe fn factors_by_lapack<T: Lanes>(
 ///
 /// # Safety
 /// As there, with reflectors in compact columns.
-unsafe fn product_by_lapack<T: Lanes>((m, n): (usize, usize), packed: &[T], tau: &[T], q: *mut T) -> bool {
+unsafe fn product_by_lapack<T: Lanes>(
+    (m, n): (usize, usize),
+    packed: &[T],
+    tau: &[T],
+    q: *mut T,
+) -> Result<bool, DenseError> {
     let reflectors = &packed[..m * tau.len()];
     // SAFETY: the caller's promise; n is not less than the number of reflectors.
     unsafe {
@@ -385,7 +396,7 @@ unsafe fn householder_product<T: Lanes>(
     tau: &[T],
     q: *mut T,
     par: Par,
-) {
+) -> Result<(), DenseError> {
     let (k, h) = (tau.len(), height::<T>(m));
     // SAFETY: the caller's promise.
     unsafe {
@@ -398,7 +409,7 @@ unsafe fn householder_product<T: Lanes>(
             load_tails((m, k), v, &mut tails);
             dispatch(Product { v: &tails, tau, q: &mut to });
             unload((m, n), &to, q);
-        });
+        })
     }
 }
 
@@ -413,7 +424,7 @@ unsafe fn householder_apply<T: Lanes>(
     adjoint: bool,
     c: *mut T,
     par: Par,
-) {
+) -> Result<(), DenseError> {
     let (k, h) = (tau.len(), height::<T>(m));
     // SAFETY: the caller's promise.
     unsafe {
@@ -428,7 +439,7 @@ unsafe fn householder_apply<T: Lanes>(
             load((m, n), from, T::Real::ONE, &mut work);
             dispatch(Application { v: &tails, tau, adjoint, c: &mut work });
             unload((m, n), &work, c);
-        });
+        })
     }
 }
 
@@ -508,9 +519,8 @@ macro_rules! routines {
                 // SAFETY: the caller's.
                 unsafe {
                     let scales = scales(shape, a)?;
-                    packed_factors(shape, a, scales, packed, tau, None, par);
+                    packed_factors(shape, a, scales, packed, tau, None, par)
                 }
-                Ok(())
             }
 
             unsafe fn householder_product(
@@ -519,7 +529,7 @@ macro_rules! routines {
                 tau: &[Self],
                 q: *mut Self,
                 par: Par,
-            ) {
+            ) -> Result<(), DenseError> {
                 // SAFETY: the caller's.
                 unsafe { householder_product(shape, v, tau, q, par) }
             }
@@ -531,7 +541,7 @@ macro_rules! routines {
                 adjoint: bool,
                 c: *mut Self,
                 par: Par,
-            ) {
+            ) -> Result<(), DenseError> {
                 // SAFETY: the caller's.
                 unsafe { householder_apply(shape, v, tau, adjoint, c, par) }
             }

@@ -4,6 +4,7 @@
 //! the scale of its largest element first, so that Q is unitary whatever the scales of the columns are.
 
 use super::lanes::{Columns, Lanes, norm2, totals};
+use crate::householder::Reflection;
 use crate::svd::balance;
 use crate::{Field, Real};
 
@@ -14,7 +15,7 @@ fn unsafe_sum<R: Real>(sum: R) -> bool {
 }
 
 /// `H = I - tau v v^H` with `H^H x = (beta, 0, ..)` and beta real, for the part of the column `x` from row
-/// `row` on: writes v, which is 1 in that row and zero above, and gives beta and tau (LAPACK xLARFG). H is I
+/// `row` on: writes v, which is 1 in that row and zero above, and gives beta and tau. H is I
 /// where x is real in its first row and zero below.
 #[inline(always)]
 fn reflector<T: Lanes, const FMA: bool>(x: &[T::Line], v: &mut [T::Line], row: usize) -> (T::Real, T) {
@@ -29,10 +30,9 @@ fn reflector<T: Lanes, const FMA: bool>(x: &[T::Line], v: &mut [T::Line], row: u
     let (beta, tau) = if unsafe_sum(tail) {
         small_reflector(alpha, v)
     } else {
-        let beta = -(alpha.abs2() + tail).sqrt().copysign(alpha.re());
-        let inverse = T::ONE.divide(alpha - T::real(beta));
-        v.iter_mut().for_each(|v| *v = T::scaled(v, inverse));
-        (beta, (T::real(beta) - alpha).scale(T::Real::ONE / beta))
+        let Reflection { beta, tau, scale } = Reflection::new(alpha, (alpha.abs2() + tail).sqrt());
+        v.iter_mut().for_each(|v| *v = T::scaled(v, scale));
+        (beta, tau)
     };
     T::set(&mut v[0], lane, T::ONE);
     (beta, tau)
@@ -49,10 +49,10 @@ fn small_reflector<T: Lanes>(alpha: T, v: &mut [T::Line]) -> (T::Real, T) {
     let (factor, inverse) = balance(if size > largest { size } else { largest }, 0);
     let alpha = alpha.scale(factor);
     v.iter_mut().for_each(|v| *v = T::scaled(v, T::real(factor)));
-    let beta = -(alpha.abs2() + norm2::<T, false>(v)).sqrt().copysign(alpha.re());
-    let scale = T::ONE.divide(alpha - T::real(beta));
+    let norm = (alpha.abs2() + norm2::<T, false>(v)).sqrt();
+    let Reflection { beta, tau, scale } = Reflection::new(alpha, norm);
     v.iter_mut().for_each(|v| *v = T::scaled(v, scale));
-    (beta * inverse, (T::real(beta) - alpha).scale(T::Real::ONE / beta))
+    (beta * inverse, tau)
 }
 
 /// The largest sum of absolute parts.

@@ -10,9 +10,10 @@ use super::lines::{
 };
 use super::sweeps::{Turned, diagonalise, scale as iterated};
 use super::{Job, OWN, balance, negligible};
+use crate::householder::Reflection;
 use crate::simd::{Loops, dispatch};
 use crate::workspace::with_zeros;
-use crate::{Field, Real};
+use crate::{DenseError, Field, Real};
 
 /// Numbers of one matrix: diagonal, factors of reflections.
 type Diagonal<R> = SmallVec<[R; OWN]>;
@@ -20,9 +21,12 @@ type Diagonal<R> = SmallVec<[R; OWN]>;
 impl<T: Field> Job<T> {
     /// By bidiagonal form; false if an iteration was given up.
     ///
+    /// # Errors
+    /// `Memory`.
+    ///
     /// # Safety
     /// The promise of [`svd`](super::svd).
-    pub(super) unsafe fn by_bidiagonal(&self) -> bool {
+    pub(super) unsafe fn by_bidiagonal(&self) -> Result<bool, DenseError> {
         let (rows, k) = (self.m.max(self.n), self.m.min(self.n));
         let (tall, square) = (height::<T>(rows), height::<T>(k));
         let first = if rows > k { tall * (k + GROUP) } else { 0 };
@@ -213,27 +217,19 @@ fn reduce<T: Field, const FMA: bool>(
 }
 
 /// H = I - tau v v^H with H^H x = (beta, 0) and real beta, for the part of a column x from row `row` <
-/// [`LANES`] on, which becomes v: 1 in that row and zero before. Gives beta and tau (LAPACK xLARFG).
+/// [`LANES`] on, which becomes v: 1 in that row and zero before. Gives beta and tau.
 #[inline(always)]
 fn reflector<T: Field, const FMA: bool>(x: &mut [Line<T::Real>], row: usize) -> (T::Real, T) {
     let alpha: T = get(x, row);
-    let real = alpha.re();
     clear::<T>(x, row + 1);
     let rest = norm2::<T, FMA>(x);
     let (beta, tau) = if negligible(rest) {
         x.fill(Line::NONE);
-        if alpha == T::real(real) {
-            (real, T::ZERO)
-        } else if negligible(alpha.abs2()) {
-            (T::Real::ZERO, T::ZERO)
-        } else {
-            let beta = -alpha.abs().copysign(real);
-            (beta, T::ONE - alpha.scale(T::Real::ONE / beta))
-        }
+        Reflection::of_head(alpha)
     } else {
-        let beta = -(alpha.abs2() + rest).sqrt().copysign(real);
-        scale(x, T::ONE.divide(alpha - T::real(beta)));
-        (beta, T::ONE - alpha.scale(T::Real::ONE / beta))
+        let reflection = Reflection::new(alpha, (alpha.abs2() + rest).sqrt());
+        scale(x, reflection.scale);
+        (reflection.beta, reflection.tau)
     };
     put(x, row, T::ONE);
     (beta, tau)

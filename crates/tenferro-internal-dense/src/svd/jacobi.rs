@@ -1,27 +1,31 @@
-//! One-sided Jacobi after a pivoted QR factorization; never fails.
+//! One-sided Jacobi after a pivoted QR factorization; its iteration never fails.
 
 // Index loops over several columns at once are clearer than zipped iterators here.
 #![allow(clippy::needless_range_loop)]
 
 use super::{Job, balance, negligible};
+use crate::householder::Reflection;
 use crate::simd::{Loops, dispatch};
-use crate::workspace::with_zeros;
-use crate::{Field, Real};
+use crate::workspace::{total, with_zeros};
+use crate::{DenseError, Field, Real};
 
 impl<T: Field> Job<T> {
-    /// By Jacobi on the triangular factor; always succeeds.
+    /// By Jacobi on the triangular factor; succeeds whenever there is memory.
+    ///
+    /// # Errors
+    /// `Memory`.
     ///
     /// # Safety
     /// The promise of [`svd`](super::svd).
-    pub(super) unsafe fn by_jacobi(&self) {
+    pub(super) unsafe fn by_jacobi(&self) -> Result<(), DenseError> {
         let wide = self.m < self.n;
         let (rows, k) = (self.m.max(self.n), self.m.min(self.n));
         // Not zero even for an empty matrix, which has no columns of this length.
         let ld = k.max(1).next_multiple_of(4);
-        with_zeros::<T, _>(rows * k + 2 * ld * k + 2 * k, |buffer| {
+        with_zeros::<T, _>(total([(rows, k), (2 * ld, k), (2, k)]), |buffer| {
             // SAFETY: the caller's promise.
             unsafe { dispatch(Jacobi { job: self, buffer, shape: (rows, k), wide, ld }) };
-        });
+        })
     }
 
     /// Works on the tall one of A and A^H, of rows x k:
@@ -196,20 +200,16 @@ fn pivoted_qr<T: Field>(qr: &mut [T], rows: usize, tau: &mut [T], permutation: &
             column.swap_with_slice(&mut rest[(pivot.0 - c - 1) * rows..][..rows]);
         }
         let (head, tail) = column[c..].split_first_mut().expect("rows >= k");
-        let norm = pivot.1.sqrt();
         if negligible(pivot.1) {
             tail.fill(T::ZERO);
             *head = T::ZERO;
             tau[c] = T::ZERO;
             continue;
         }
-        // H^H (alpha, tail) = (beta, 0) with real beta (LAPACK xLARFG).
-        let alpha = *head;
-        let beta = if alpha.re() > T::Real::ZERO { -norm } else { norm };
-        tau[c] = T::ONE - alpha.scale(T::Real::ONE / beta);
-        let inverse = T::ONE.divide(alpha - T::real(beta));
-        tail.iter_mut().for_each(|x| *x = *x * inverse);
-        *head = T::real(beta);
+        let reflection = Reflection::new(*head, pivot.1.sqrt());
+        tau[c] = reflection.tau;
+        tail.iter_mut().for_each(|x| *x = *x * reflection.scale);
+        *head = T::real(reflection.beta);
         let adjoint = tau[c].conj();
         for column in rest.chunks_exact_mut(rows) {
             reflect(tail, adjoint, &mut column[c..]);

@@ -16,8 +16,9 @@ mod two_by_two;
 
 use faer::Par;
 
+use crate::plausible::{Factors, image};
 use crate::provider::Provider;
-use crate::workspace::with_zeros;
+use crate::workspace::{total, with_zeros};
 use crate::{DenseError, Field, Real, Strided, blas};
 use two_by_two::svd_2x2;
 
@@ -60,25 +61,22 @@ pub(crate) unsafe fn svd<T: Provider>(
 ) -> Result<(), DenseError> {
     // SAFETY: the caller's promise.
     unsafe {
-        let largest = half_of_largest((m, n), a)?;
+        let largest = half_of_largest_of((m, n), a)?;
         let job = Job { m, n, a, largest, u, s, vh, full: vectors == Vectors::Full };
-        if blas::has_svd::<T>(m.max(n)) && job.by_lapack(vectors) {
+        if blas::has_svd::<T>(m.max(n)) && job.by_lapack(vectors)? {
             return Ok(());
         }
         if (m, n) == (2, 2) && !T::COMPLEX {
             svd_2x2(a, largest, u, s, vh);
             return Ok(());
         }
-        let small = m.min(n) <= JACOBI && m * n <= JACOBI_ELEMENTS;
-        let done = !small
-            && (m.min(n) <= OWN && m * n <= OWN_ELEMENTS && job.by_bidiagonal()
-                || job.by_faer(true, par)
-                || job.by_faer(false, par));
-        if !done {
-            job.by_jacobi();
-        }
+        let elements = m.saturating_mul(n);
+        let small = m.min(n) <= JACOBI && elements <= JACOBI_ELEMENTS;
+        let own = m.min(n) <= OWN && elements <= OWN_ELEMENTS;
+        let done =
+            !small && (own && job.by_bidiagonal()? || job.by_faer(true, par)? || job.by_faer(false, par)?);
+        if done { Ok(()) } else { job.by_jacobi() }
     }
-    Ok(())
 }
 
 /// See [`Dense::svd_by_jacobi`](crate::Dense::svd_by_jacobi).
@@ -97,14 +95,48 @@ pub(crate) unsafe fn svd_by_jacobi<T: Field>(
 ) -> Result<(), DenseError> {
     // SAFETY: the caller's promise.
     unsafe {
-        let largest = half_of_largest((m, n), a)?;
-        Job { m, n, a, largest, u, s, vh, full: false }.by_jacobi();
+        let largest = half_of_largest_of((m, n), a)?;
+        Job { m, n, a, largest, u, s, vh, full: false }.by_jacobi()
     }
-    Ok(())
 }
 
-/// Half of the largest element's sum of absolute parts: abs1 may overflow where the parts do not; its half
-/// cannot.
+/// Half of the largest sum of absolute parts of the elements `at` in rows from `first` of their column on:
+/// abs1 may overflow where the parts do not; its half cannot.
+///
+/// # Errors
+/// `NonFinite` with the first such element in column-major order.
+#[inline(always)]
+pub(crate) fn half_of_largest<T: Field>(
+    (m, n): (usize, usize),
+    first: impl Fn(usize) -> usize,
+    at: impl Fn(usize, usize) -> T,
+) -> Result<T::Real, DenseError> {
+    let mut largest = T::Real::ZERO;
+    let mut finite = true;
+    for j in 0..n {
+        for i in first(j)..m {
+            let x = at(i, j);
+            let size = x.scale(T::Real::of(0.5)).abs1();
+            largest = if size > largest { size } else { largest };
+            finite &= x.finite();
+        }
+    }
+    if finite { Ok(largest) } else { Err(first_non_finite((m, n), first, at)) }
+}
+
+#[cold]
+fn first_non_finite<T: Field>(
+    (m, n): (usize, usize),
+    first: impl Fn(usize) -> usize,
+    at: impl Fn(usize, usize) -> T,
+) -> DenseError {
+    let mut elements = (0..n).flat_map(|j| (first(j)..m).map(move |i| (i, j)));
+    let (row, col) =
+        elements.find(|&(i, j)| !at(i, j).finite()).expect("the caller has met a non-finite element");
+    DenseError::NonFinite { row, col }
+}
+
+/// [`half_of_largest`] of a whole matrix.
 ///
 /// # Errors
 /// `NonFinite`.
@@ -112,35 +144,13 @@ pub(crate) unsafe fn svd_by_jacobi<T: Field>(
 /// # Safety
 /// A is readable.
 #[inline(always)]
-pub(crate) unsafe fn half_of_largest<T: Field>(
-    (m, n): (usize, usize),
+pub(crate) unsafe fn half_of_largest_of<T: Field>(
+    shape: (usize, usize),
     a: Strided<*const T>,
 ) -> Result<T::Real, DenseError> {
-    let mut largest = T::Real::ZERO;
-    let mut finite = true;
-    for j in 0..n {
-        for i in 0..m {
-            // SAFETY: i < m and j < n.
-            let x = unsafe { *a.ptr.offset(i as isize * a.row + j as isize * a.col) };
-            let size = x.scale(T::Real::of(0.5)).abs1();
-            largest = if size > largest { size } else { largest };
-            finite &= x.finite();
-        }
-    }
-    // SAFETY: the caller's promise.
-    if finite { Ok(largest) } else { Err(unsafe { first_non_finite((m, n), a) }) }
-}
-
-/// # Safety
-/// A is readable.
-#[cold]
-unsafe fn first_non_finite<T: Field>((m, n): (usize, usize), a: Strided<*const T>) -> DenseError {
-    let mut elements = (0..n).flat_map(|j| (0..m).map(move |i| (i, j)));
-    let (row, col) = elements
-        // SAFETY: i < m and j < n.
-        .find(|&(i, j)| !unsafe { *a.ptr.offset(i as isize * a.row + j as isize * a.col) }.finite())
-        .expect("the caller has met a non-finite element");
-    DenseError::NonFinite { row, col }
+    // SAFETY: the caller's promise, and (i, j) lies in the matrix.
+    let at = |i: usize, j: usize| unsafe { *a.ptr.offset(i as isize * a.row + j as isize * a.col) };
+    half_of_largest(shape, |_| 0, at)
 }
 
 /// The factor 2^-e that brings numbers near `largest` close to 2^`target`, and its reciprocal. Both are
@@ -192,12 +202,12 @@ impl<T: Provider> Job<T> {
     ///
     /// # Safety
     /// The promise of [`svd`].
-    unsafe fn by_faer(&self, divide: bool, par: Par) -> bool {
+    unsafe fn by_faer(&self, divide: bool, par: Par) -> Result<bool, DenseError> {
         let &Job { m, n, u, s, vh, full, .. } = self;
         let k = m.min(n);
         let cols = if full { n } else { k };
         let (factor, inverse) = balance(self.largest, 0);
-        with_zeros::<T, _>(m * n + n * cols + k, |buffer| {
+        with_zeros::<T, _>(total([(m, n), (n, cols), (1, k)]), |buffer| {
             let (scaled, buffer) = buffer.split_at_mut(m * n);
             let (v, values) = buffer.split_at_mut(n * cols);
             // SAFETY: the sizes of the outputs are those that the caller promised.
@@ -214,12 +224,14 @@ impl<T: Provider> Job<T> {
                 }
                 let to_u = Strided { ptr: u, row: 1, col: m as isize };
                 let to_v = Strided { ptr: v.as_mut_ptr(), row: 1, col: n as isize };
-                if !T::bidiagonal_svd((m, n), a, values.as_mut_ptr(), to_u, to_v, (full, divide), par) {
-                    return false;
+                if !T::bidiagonal_svd((m, n), a, values.as_mut_ptr(), to_u, to_v, (full, divide), par)? {
+                    return Ok(false);
                 }
                 let ordered = values.windows(2).all(|w| w[0].re() >= w[1].re());
-                if !ordered || values[k - 1].re() < T::Real::ZERO || !self.plausible(scaled, values, v) {
-                    return false;
+                let right = (Strided { ptr: v.as_ptr(), row: 1, col: n as isize }, false);
+                let good = ordered && values[k - 1].re() >= T::Real::ZERO;
+                if !good || !self.plausible(factor, &|k| values[k].re(), right) {
+                    return Ok(false);
                 }
                 for (i, x) in values.iter().enumerate() {
                     s.add(i).write(x.re() * inverse);
@@ -229,9 +241,9 @@ impl<T: Provider> Job<T> {
                         vh.add(j + i * cols).write(x.conj());
                     }
                 }
-                true
+                Ok(true)
             }
-        })
+        })?
     }
 
     /// By LAPACK; false if there is none or its result is unusable.
@@ -239,12 +251,12 @@ impl<T: Provider> Job<T> {
     /// # Safety
     /// The promise of [`svd`].
     #[cold]
-    unsafe fn by_lapack(&self, vectors: Vectors) -> bool {
+    unsafe fn by_lapack(&self, vectors: Vectors) -> Result<bool, DenseError> {
         let &Job { m, n, u, s, vh, .. } = self;
         let k = m.min(n);
         let (factor, inverse) = balance(self.largest, 0);
         let done = k > 0
-            && with_zeros::<T, _>(m * n, |scaled| {
+            && with_zeros::<T, _>(total([(m, n)]), |scaled| {
                 // SAFETY: the sizes of the outputs are those that the caller promised.
                 unsafe {
                     for j in 0..n {
@@ -254,56 +266,39 @@ impl<T: Provider> Job<T> {
                     }
                     blas::svd((m, n), scaled.as_mut_ptr(), u, s, vh, vectors)
                 }
-            });
+            })??;
         if !done {
-            return false;
+            return Ok(false);
         }
         // SAFETY: the values have been written.
         let values = unsafe { std::slice::from_raw_parts_mut(s, k) };
         let ordered = values.is_sorted_by(|a, b| a >= b) && values[k - 1] >= T::Real::ZERO;
+        // V in the rows of its adjoint.
+        let rows = if vectors == Vectors::Full { n } else { k };
+        let right = (Strided { ptr: vh.cast_const(), row: rows as isize, col: 1 }, true);
+        // SAFETY: the factors have been written.
+        let good = ordered && unsafe { self.plausible(factor, &|k| values[k], right) };
         values.iter_mut().for_each(|s| *s = *s * inverse);
-        ordered
+        Ok(good)
     }
 
-    /// Whether |A x - U s V^H x| and |V^H x| = |x|, |U y| = |y| hold for one vector x and y = V^H x, which
-    /// costs O(mn) and exposes a wrong factor almost surely.
+    /// Whether U, which is written, these values, and V, or its conjugate, are factors of A times `factor`;
+    /// see [`Factors`].
     ///
     /// # Safety
-    /// U has been written.
-    unsafe fn plausible(&self, a: &[T], values: &[T], v: &[T]) -> bool {
+    /// The promise of [`svd`]; there is a value. V has as many columns as there are values.
+    unsafe fn plausible(
+        &self,
+        factor: T::Real,
+        s: &dyn Fn(usize) -> T::Real,
+        (v, conj): (Strided<*const T>, bool),
+    ) -> bool {
         let &Job { m, n, u, .. } = self;
-        let k = values.len();
-        // SAFETY: U has at least k columns of m elements.
-        let u = unsafe { std::slice::from_raw_parts(u, m * k) };
-        let x = |i: usize| T::Real::of(if (i.wrapping_mul(0x9E37_79B9) >> 7) & 1 == 0 { 1.0 } else { -1.0 });
-        let mut y = smallvec::SmallVec::<[T; 64]>::new();
-        for v in v.chunks_exact(n).take(k) {
-            y.push(v.iter().enumerate().fold(T::ZERO, |sum, (i, v)| sum + v.conj().scale(x(i))));
-        }
-        let mut residual = smallvec::SmallVec::<[T; 64]>::new();
-        residual.resize(m, T::ZERO);
-        let mut image = residual.clone();
-        for (j, a) in a.chunks_exact(m).enumerate() {
-            for (r, &a) in residual.iter_mut().zip(a) {
-                *r = *r + a.scale(x(j));
-            }
-        }
-        for ((u, &y), s) in u.chunks_exact(m).zip(&y).zip(values) {
-            let weight = y.scale(s.re());
-            for ((r, i), &u) in residual.iter_mut().zip(&mut image).zip(u) {
-                *r = *r - u * weight;
-                *i = *i + u * y;
-            }
-        }
-        let norm2 = |x: &[T]| x.iter().fold(T::Real::ZERO, |sum, x| sum + x.abs2());
-        let size = T::Real::of(n as f64);
-        let (y2, image2) = (norm2(&y), norm2(&image));
-        let eps = T::Real::of(20.0 * m.max(n) as f64) * T::Real::EPS;
-        let close = |a: T::Real, b: T::Real| a - b <= eps * size && b - a <= eps * size;
-        let sigma = values[0].re();
-        // V^H x is as long as x only if V is square.
-        (m < n && y2 <= size * (T::Real::ONE + eps) || close(y2, size))
-            && close(image2, y2)
-            && norm2(&residual).sqrt() <= eps * sigma * size.sqrt()
+        // SAFETY: (i, j) lies in the matrix.
+        let at = |i: usize, j: usize| unsafe { self.at(i, j, false) }.scale(factor);
+        let u = Strided { ptr: u.cast_const(), row: 1, col: m as isize };
+        let factors = Factors { u, s, count: m.min(n), v, conj };
+        // SAFETY: the caller's promise.
+        unsafe { factors.plausible((m, n), image((m, n), at), s(0)) }
     }
 }

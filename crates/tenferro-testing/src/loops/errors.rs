@@ -7,13 +7,15 @@ use tenferro_tensor::Error;
 
 pub(super) fn check(info: &OpInfo) -> Outcome {
     all(info.errors.iter().flat_map(|f| {
-        let runs =
-            [("direct", run::direct(&f.call, &f.inputs)), ("traced", run::compiled(&f.call, &f.inputs))];
-        runs.map(|(tier, r)| {
+        let runs = [
+            ("direct", f.op, run::direct(&f.call, &f.inputs)),
+            ("traced", f.part, run::compiled(&f.call, &f.inputs)),
+        ];
+        runs.map(|(tier, op, r)| {
             let what = format!("{tier} {}", f.label);
             match r {
                 Ok(y) => Err(format!("{what}: gave {y:?}, expected an error")),
-                Err(e) => says(&e, f.op, &f.parts).map_err(|e| format!("{what}: {e}")),
+                Err(e) => says(&e, op, &f.parts).map_err(|e| format!("{what}: {e}")),
             }
         })
     }))

@@ -131,7 +131,7 @@ macro_rules! reduction {
             surface!(Axes; $keep() |axes| axes.as_deref()));
         // Errors name the reduction, not the form of it.
         let mut kept = kept.done();
-        kept.errors.iter_mut().for_each(|e| e.op = stringify!($name));
+        kept.errors.iter_mut().for_each(|e| (e.op, e.part) = (stringify!($name), stringify!($name)));
         [plain $($more)* .done(), kept]
     }};
 }

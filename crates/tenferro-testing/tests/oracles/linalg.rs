@@ -21,12 +21,14 @@ pub(crate) const FAMILIES: Families = &[
         let upper = a.flag(1, "upper", false);
         a.unary(|x| {
             let l = lower_factor(x, upper);
-            batch_first(&ops::cholesky_solve(&l, &build::eye(l.dtype(), &l.extent(0))))
+            batch_first(&ops::cholesky_solve(&l, &build::eye(l.dtype(), &l.extent(0)), System::left()))
         })
     }),
     ("cholesky_solve", |a| {
         let upper = a.flag(2, "upper", false);
-        a.binary(|b, x| batch_first(&ops::cholesky_solve(&lower_factor(x, upper), &batch_last(b))))
+        a.binary(|b, x| {
+            batch_first(&ops::cholesky_solve(&lower_factor(x, upper), &batch_last(b), System::left()))
+        })
     }),
     ("cond", |a| a.unary(|x| ops::cond(&batch_last(x), MatrixNorm::Two))),
     ("det", |a| a.unary(|x| ops::det(&batch_last(x)))),

@@ -1,6 +1,9 @@
 //! Positive definite matrices.
 
-use super::*;
+use super::{
+    systems::{FORMS, Form, posed, system},
+    *,
+};
 use crate::info::{op, surface};
 use tenferro_core_ops::{Var, build};
 use tenferro_linalg::{LinalgOps, LinalgRecorded, TypedLinalgOps, ops};
@@ -110,43 +113,48 @@ fn hermitian() -> OpInfo {
 fn solve() -> OpInfo {
     op(
         "cholesky_solve",
-        |_: &(), x: &[Var]| ops::cholesky_solve(&x[0], &x[1]),
-        |_, x| {
+        |&f: &Form, x: &[Var]| ops::cholesky_solve(&x[0], &x[1], system(f)),
+        |&f, x| {
             let d = floating(DType::promote(x[0].dtype, x[1].dtype));
-            with_batch(&x[0].cast(d), &x[1].cast(d), false, |l, b| {
+            with_batch(&x[0].cast(d), &x[1].cast(d), f.0, |l, b| {
                 let l = Matrix::from_fn(l.rows, l.rows, |i, j| if i < j { 0.0.into() } else { l.at(i, j) });
-                l.times(&l.adjoint()).solve(b)
+                posed(f, &l.times(&l.adjoint()), b)
             })
         },
     )
-    .surface(surface!((); LinalgOps, TypedLinalgOps; cholesky_solve(1)))
+    .surface(surface!(Form; LinalgOps, TypedLinalgOps; cholesky_solve(1) |p| system(*p)))
     .promotes()
     // Twice the factor's.
     .tolerance(bound(33, 6.0))
     .each(FLOATS, |o, d| {
         let ab = |a: &[usize], b: &[usize], seed| vec![dominant(d, a, seed), any(d, b, seed + 1)];
-        o.sample((), ab(&[3, 3], &[3, 2], 1))
-            .sample((), ab(&[3, 3], &[3], 3))
-            .sample((), ab(&[2, 2, 3], &[2, 1, 3], 5))
-            .sample((), ab(&[2, 2, 2], &[2, 1], 7))
-            .sample((), ab(&[2, 2], &[2, 2, 3], 9))
-            .sample((), ab(&[0, 0], &[0, 2], 11))
-            .sample((), ab(&[2, 2], &[2, 0], 13))
-            .sample((), ab(&[2, 2, 0], &[2, 1, 0], 15))
-            .kink((), ab(&[33, 33], &[33, 5], 17))
+        const LEFT: Form = (false, 0);
+        o.sample(LEFT, ab(&[3, 3], &[3, 2], 1))
+            .each(FORMS, |o, f| {
+                let b: &[usize] = if f.0 { &[2, 3] } else { &[3, 2] };
+                o.sample(f, ab(&[3, 3], b, 1)).sample(f, ab(&[2, 2, 2], &[2], 3))
+            })
+            .sample(LEFT, ab(&[3, 3], &[3], 3))
+            .sample(LEFT, ab(&[2, 2, 3], &[2, 1, 3], 5))
+            .sample(LEFT, ab(&[2, 2, 2], &[2, 1], 7))
+            .sample(LEFT, ab(&[2, 2], &[2, 2, 3], 9))
+            .sample(LEFT, ab(&[0, 0], &[0, 2], 11))
+            .sample(LEFT, ab(&[2, 2], &[2, 0], 13))
+            .sample(LEFT, ab(&[2, 2, 0], &[2, 1, 0], 15))
+            .kink(LEFT, ab(&[33, 33], &[33, 5], 17))
     })
-    .kink((), vec![Array::ints(I64, &[2, 2], &[2, 1, 0, 1]), Array::ints(I64, &[2], &[1, 4])])
-    .symbolic((), &[&["n", "n"], &["n", "m"]])
-    .symbolic((), &[&["n", "n"], &["n"]])
+    .kink((false, 0), vec![Array::ints(I64, &[2, 2], &[2, 1, 0, 1]), Array::ints(I64, &[2], &[1, 4])])
+    .symbolic((false, 0), &[&["n", "n"], &["n", "m"]])
+    .symbolic((true, 1), &[&["n", "n"], &["n"]])
     .skip("rank_0", "a matrix is needed")
-    .error((), vec![any(F64, &[2], 1), any(F64, &[2], 2)], &["1", "at least 2"])
-    .error_of(
-        "triangular_solve",
-        (),
+    .error((false, 0), vec![any(F64, &[2], 1), any(F64, &[2], 2)], &["1", "at least 2"])
+    .error_at(
+        ["cholesky_solve", "triangular_solve"],
+        (false, 0),
         vec![f64s(&[2, 2], &[1.0, 0.0, 0.0, 0.0]), any(F64, &[2, 1], 1)],
         &["pivot 1", "zero"],
     )
-    .error_of("triangular_solve", (), vec![any(F64, &[2, 3], 1), any(F64, &[2], 2)], &["[2, 3]", "square"])
-    .error_of("triangular_solve", (), vec![any(F64, &[2, 2], 1), any(F64, &[3], 2)], &["3", "2"])
+    .error((false, 0), vec![any(F64, &[2, 3], 1), any(F64, &[2], 2)], &["[2, 3]", "square"])
+    .error((true, 0), vec![any(F64, &[2, 2], 1), any(F64, &[3], 2)], &["3", "2"])
     .done()
 }

@@ -182,8 +182,9 @@ fn values() -> OpInfo {
     .symbolic((), &[&["n", "n"]])
     .skip("rank_0", "a matrix is needed")
     .skip("precision", ORDER)
-    .error_of("eig", (), vec![any(F64, &[], 1)], &["0", "at least 2"])
-    .error_of("eig", (), vec![any(F64, &[2, 3], 1)], &["[2, 3]", "square"])
+    .error((), vec![any(F64, &[], 1)], &["0", "at least 2"])
+    .error((), vec![any(F64, &[2, 3], 1)], &["[2, 3]", "square"])
+    .error_at(["eigvals", "eig"], (), vec![f64s(&[1, 1], &[f64::NAN])], &["[0, 0]", "finite"])
     .done()
 }
 

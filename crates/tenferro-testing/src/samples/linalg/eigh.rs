@@ -13,10 +13,19 @@ use crate::{
     matrix::{stack_vectors, vectors},
 };
 use tenferro_core_ops::{Var, apply1, build};
-use tenferro_linalg::{EigenvalueGaps, LinalgOps, LinalgRecorded, TypedLinalgOps, ops};
+use tenferro_linalg::{EigenvalueGaps, Hermitian, LinalgOps, LinalgRecorded, TypedLinalgOps, ops};
 
 pub(super) fn list() -> Vec<OpInfo> {
-    vec![factors(), values(), invariants(), multiplet(), generalized(), generalized_invariants(), gaps()]
+    vec![
+        factors(),
+        values(),
+        invariants(),
+        multiplet(),
+        generalized(),
+        generalized_invariants(),
+        completed_triangle(),
+        gaps(),
+    ]
 }
 
 /// Why differences do not apply.
@@ -142,8 +151,9 @@ fn values() -> OpInfo {
     .skip("rank_0", "a matrix is needed")
     .skip("jvp", TRIANGLE)
     .skip("second_order", TRIANGLE)
-    .error_of("eigh", (), vec![any(F64, &[], 1)], &["0", "at least 2"])
-    .error_of("eigh", (), vec![any(F64, &[2, 3], 1)], &["[2, 3]", "square"])
+    .error((), vec![any(F64, &[], 1)], &["0", "at least 2"])
+    .error((), vec![any(F64, &[2, 3], 1)], &["[2, 3]", "square"])
+    .error_at(["eigvalsh", "eigh"], (), vec![f64s(&[1, 1], &[f64::NAN])], &["[0, 0]", "finite"])
     .done()
 }
 
@@ -235,7 +245,7 @@ fn generalized_reference(a: &Matrix, b: &Matrix) -> (Vec<f64>, Matrix) {
     let (s, q) = completed(b).eigh();
     let inverse: Vec<f64> = s.iter().map(|s| 1.0 / s.sqrt()).collect();
     let root = q.scaled(&inverse).times(&q.adjoint());
-    let (w, v) = root.times(&hermitian_half(a)).times(&root).eigh();
+    let (w, v) = root.times(&completed(a)).times(&root).eigh();
     (w, root.times(&v))
 }
 
@@ -257,8 +267,8 @@ fn generalized() -> OpInfo {
         |_, x| {
             let (a, b) = (x[0].cast(floating(x[0].dtype)), x[1].cast(floating(x[1].dtype)));
             let n = a.shape[0];
-            let half = each_matrix(&a, [n, n], |a| hermitian_half(&a));
-            vec![half, generalized_values(&a, &b), identities(&a, n)]
+            let whole = each_matrix(&a, [n, n], |a| completed(&a));
+            vec![whole, generalized_values(&a, &b), identities(&a, n)]
         },
     )
     // A + A V - B V diag(w), w and V^H B V.
@@ -266,7 +276,7 @@ fn generalized() -> OpInfo {
         let (w, v) = (&y[0], &y[1]);
         let n = v.shape[0];
         let of = |x: &Array, f: fn(&Matrix) -> Matrix| each_matrix(&x.cast(v.dtype), [n, n], |a| f(&a));
-        let (a, b) = (of(&x[0], hermitian_half), of(&x[1], completed));
+        let (a, b) = (of(&x[0], completed), of(&x[1], completed));
         let scaled: Vec<Matrix> = matrices(v).iter().zip(vectors(w)).map(|(v, w)| v.scaled(&w)).collect();
         let scaled = stack(v.dtype, [n, n], &v.shape[2..], &scaled);
         let (av, bv) = (each_pair(&a, v, [n, n], Matrix::times), each_pair(&b, v, [n, n], Matrix::times));
@@ -299,8 +309,8 @@ fn generalized() -> OpInfo {
     .skip("jvp", "the vectors' phases are a gauge; see eigh_generalized_invariants")
     .skip("second_order", "the vectors' phases are a gauge; see eigh_generalized_invariants")
     .error((), vec![any(F64, &[3], 1), any(F64, &[3, 3], 1)], &["1", "at least 2"])
-    .error_of(
-        "cholesky",
+    .error_at(
+        ["eigh_generalized", "cholesky"],
         (),
         vec![f64s(&[2, 2], &[1.0, 0.0, 0.0, 1.0]), f64s(&[2, 2], &[1.0, 0.0, 0.0, -1.0])],
         &["order 2", "positive definite"],
@@ -309,17 +319,42 @@ fn generalized() -> OpInfo {
     .done()
 }
 
+/// The Hermitian matrix of a lower triangle; its derivative is that of the Hermitian part.
+fn completed_triangle() -> OpInfo {
+    op(
+        "hermitian",
+        |_: &(), x: &[Var]| apply1(&Hermitian, &[&x[0]]),
+        |_, x| each_matrix(&x[0], extents(&x[0]).0, |a| completed(&a)),
+    )
+    .each(FLOATS, |o, d| {
+        o.sample((), vec![hermitian_part(&any(d, &[3, 3], 1))])
+            .sample((), vec![hermitian_part(&any(d, &[2, 2, 2], 2))])
+            .sample((), vec![any(d, &[0, 0], 3)])
+    })
+    .value((), vec![f64s(&[2, 2], &[1.0, 2.0, f64::NAN, 3.0])], f64s(&[2, 2], &[1.0, 2.0, 2.0, 3.0]))
+    .symbolic((), &[&["1", "1"]])
+    .skip("rank_0", "a matrix is needed")
+    .skip("decomposition", "tangents count by their Hermitian parts; see eigh_generalized_invariants")
+    .skip("jvp", "tangents count by their Hermitian parts; see eigh_generalized_invariants")
+    .skip("second_order", "tangents count by their Hermitian parts; see eigh_generalized_invariants")
+    .skip("surfaces", IN_RULES)
+    .error((), vec![any(F64, &[2], 1)], &["1", "at least 2"])
+    .error((), vec![any(F64, &[2, 3], 1)], &["[2, 3]", "square"])
+    .done()
+}
+
 /// w and V diag(1, 2, ..) V^H of A and of B B^H + 4.
 fn generalized_invariants() -> OpInfo {
     op(
         "eigh_generalized_invariants",
         |_: &(), x: &[Var]| {
-            if x[1].ok().is_ok() && x[1].rank() < 2 {
+            if x.iter().take(2).any(|x| x.ok().is_ok() && x.rank() < 2) {
                 return <[Var; 2]>::from(ops::eigh_generalized(&x[0], &x[1]));
             }
             let n = x[1].extent(0);
             let four = (build::eye(x[1].dtype(), &n) * 4.0).batch_like(&x[1]);
-            let (w, v) = ops::eigh_generalized(&x[0], &(x[1].matmul(&x[1].adjoint()) + four));
+            let a = part(&x[0]);
+            let (w, v) = ops::eigh_generalized(&a, &(x[1].matmul(&x[1].adjoint()) + four));
             let weights = build::iota(w.dtype(), &w.shape(), 0) + 1.0;
             [(&v * &weights.expand_dims(&[0])).matmul(&v.adjoint()), w]
         },
@@ -327,13 +362,14 @@ fn generalized_invariants() -> OpInfo {
             let n = x[0].shape[0];
             let weights: Vec<f64> = (1..=n).map(|i| i as f64).collect();
             let far = |b: &Matrix| b.times(&b.adjoint()).plus(4.0, &Matrix::identity(n));
+            let half = each_matrix(&x[0], [n, n], |a| hermitian_half(&a));
             let b = each_matrix(&x[1], [n, n], |b| far(&b));
             vec![
-                each_pair(&x[0], &b, [n, n], |a, b| {
+                each_pair(&half, &b, [n, n], |a, b| {
                     let v = generalized_reference(a, b).1;
                     v.scaled(&weights).times(&v.adjoint())
                 }),
-                generalized_values(&x[0], &b),
+                generalized_values(&half, &b),
             ]
         },
     )

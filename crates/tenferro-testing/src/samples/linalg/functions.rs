@@ -70,7 +70,7 @@ fn pinv() -> OpInfo {
         .skip("rank_0", "a matrix is needed")
         .error(usual, vec![any(F64, &[3], 1)], &["1", "at least 2"])
         .error(Tolerance::relative(f64::NAN), vec![any(F64, &[2, 2], 1)], &["rtol", "NaN", "at least 0"])
-        .error_of("svd", usual, vec![f64s(&[1, 1], &[f64::INFINITY])], &["[0, 0]", "not finite"])
+        .error_at(["pinv", "svd"], usual, vec![f64s(&[1, 1], &[f64::INFINITY])], &["[0, 0]", "not finite"])
         .done()
 }
 
@@ -105,7 +105,7 @@ fn polar() -> OpInfo {
         .symbolic((), &[&["n", "m"]])
         .symbolic((), &[&["n", "n", "2"]])
         .skip("rank_0", "a matrix is needed")
-        .error_of("svd", (), vec![any(F64, &[3], 1)], &["1", "at least 2"])
+        .error((), vec![any(F64, &[3], 1)], &["1", "at least 2"])
         .done()
 }
 
@@ -242,7 +242,12 @@ fn matrix_power() -> OpInfo {
     .skip("rank_0", "a matrix is needed")
     .error(2, vec![any(F64, &[3], 1)], &["1", "at least 2"])
     .error(0, vec![any(F64, &[2, 3], 1)], &["[2, 3]", "square"])
-    .error_of("solve", -1, vec![f64s(&[2, 2], &[1.0, 2.0, 2.0, 4.0])], &["pivot 1", "inverse"])
+    .error_at(
+        ["matrix_power", "solve"],
+        -1,
+        vec![f64s(&[2, 2], &[1.0, 2.0, 2.0, 4.0])],
+        &["pivot 1", "inverse"],
+    )
     .done()
 }
 

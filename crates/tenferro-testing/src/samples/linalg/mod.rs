@@ -109,6 +109,20 @@ fn floating(dtype: DType) -> DType {
     if dtype.is_differentiable() { dtype } else { F64 }
 }
 
+/// The batch in which these align: a missing extent, or one of 1, is repeated.
+fn common_batch<const N: usize>(batches: [&[usize]; N]) -> Vec<usize> {
+    let rank = batches.iter().map(|b| b.len()).max().unwrap_or(0);
+    let at = |b: &&[usize], i: usize| b.get(i).copied().unwrap_or(1);
+    (0..rank).map(|i| batches.iter().map(|b| at(b, i)).find(|&n| n != 1).unwrap_or(1)).collect()
+}
+
+/// Arrays of `axes` axes, repeated over a batch that theirs aligns with.
+fn repeated(a: &Array, axes: usize, batch: &[usize]) -> Array {
+    let mut shape = a.shape.clone();
+    shape.resize(axes + batch.len(), 1);
+    a.reshape(&shape).broadcast(&[&a.shape[..axes], batch].concat())
+}
+
 /// `f` of the matrices and right-hand sides of a system, whose batch axes align from axis 2 on. A vector is a
 /// column, or a row if `right`, and so is its result.
 fn with_batch(a: &Array, b: &Array, right: bool, f: impl Fn(&Matrix, &Matrix) -> Matrix) -> Array {
@@ -118,19 +132,8 @@ fn with_batch(a: &Array, b: &Array, right: bool, f: impl Fn(&Matrix, &Matrix) ->
         (true, false) => b.reshape(&[b.shape[0], 1]),
         (true, true) => b.reshape(&[1, b.shape[0]]),
     };
-    let rank = a.rank().max(b.rank());
-    let long = |a: &Array| {
-        let mut shape = a.shape.clone();
-        shape.resize(rank, 1);
-        a.reshape(&shape)
-    };
-    let (a, b) = (long(a), long(&b));
-    let batch: Vec<usize> =
-        (2..rank).map(|i| if a.shape[i] == 1 { b.shape[i] } else { a.shape[i] }).collect();
-    let full = |a: &Array| {
-        let shape: Vec<usize> = a.shape[..2].iter().chain(&batch).copied().collect();
-        a.broadcast(&shape)
-    };
-    let y = each_pair(&full(&a), &full(&b), extents(&b).0, f);
-    if vector && batch.is_empty() { y.reshape(&[y.data.len()]) } else { y }
+    let batch = common_batch([&a.shape[2..], &b.shape[2..]]);
+    let y = each_pair(&repeated(a, 2, &batch), &repeated(&b, 2, &batch), extents(&b).0, f);
+    let long = y.shape[usize::from(right)];
+    if vector { y.reshape(&[&[long], &batch[..]].concat()) } else { y }
 }

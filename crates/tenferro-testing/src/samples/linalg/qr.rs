@@ -1,6 +1,9 @@
 //! QR factorizations and products of reflections.
 
-use super::*;
+use super::{
+    systems::{FORMS, Form, system},
+    *,
+};
 use crate::{
     array::Elem,
     info::{op, surface},
@@ -16,6 +19,7 @@ pub(super) fn list() -> Vec<OpInfo> {
         with_options(),
         invariants(),
         pivoted(),
+        pivoted_with(),
         exchanged(),
         householder(),
         product(),
@@ -139,8 +143,8 @@ fn full() -> OpInfo {
         .skip("rank_0", "a matrix is needed")
         .skip("jvp", why)
         .skip("second_order", why)
-        .error_of("qr", (), vec![any(F64, &[3], 1)], &["1", "at least 2"])
-        .error_of("qr", (), vec![f64s(&[2, 2], NOT_FINITE)], &["[1, 0]", "not finite"])
+        .error((), vec![any(F64, &[3], 1)], &["1", "at least 2"])
+        .error_at(["qr_full", "qr"], (), vec![f64s(&[2, 2], NOT_FINITE)], &["[1, 0]", "not finite"])
         .done()
 }
 
@@ -163,7 +167,7 @@ fn with_options() -> OpInfo {
     })
     .symbolic(POSITIVE, &[&["n", "m"]])
     .skip("rank_0", "a matrix is needed")
-    .error_of("qr", POSITIVE, vec![any(F64, &[3], 1)], &["1", "at least 2"])
+    .error(POSITIVE, vec![any(F64, &[3], 1)], &["1", "at least 2"])
     .done()
 }
 
@@ -198,7 +202,7 @@ fn invariants() -> OpInfo {
     .symbolic((), &[&["n", "1"]])
     .skip("rank_0", "a matrix is needed")
     .skip("surfaces", COMPOSED)
-    .error_of("qr", (), vec![any(F64, &[2], 1)], &["1", "at least 2"])
+    .error_of("qr_full", (), vec![any(F64, &[2], 1)], &["1", "at least 2"])
     .done()
 }
 
@@ -227,12 +231,12 @@ fn order(a: &Matrix) -> Vec<usize> {
     p
 }
 
-fn expected_exchanged(a: &Array) -> Vec<Array> {
+fn expected_exchanged(a: &Array, o: &QrOptions) -> Vec<Array> {
     let p: Vec<Vec<usize>> = matrices(a).iter().map(order).collect();
     let exchanged: Vec<Matrix> = (matrices(a).iter().zip(&p))
         .map(|(a, p)| Matrix::from_fn(a.rows, a.columns, |i, j| a.at(i, p[j])))
         .collect();
-    let mut y = expected(&stack(a.dtype, extents(a).0, extents(a).1, &exchanged), &THIN);
+    let mut y = expected(&stack(a.dtype, extents(a).0, extents(a).1, &exchanged), o);
     let flat: Vec<i64> = p.into_iter().flatten().map(|i| i as i64).collect();
     y.push(Array::ints(I64, &a.shape[1..], &flat));
     y
@@ -242,7 +246,7 @@ fn pivoted() -> OpInfo {
     op(
         "qr_pivoted",
         |_: &(), x: &[Var]| <[Var; 3]>::from(ops::qr_pivoted(&x[0])),
-        |_, x| expected_exchanged(&x[0].cast(floating(x[0].dtype))),
+        |_, x| expected_exchanged(&x[0].cast(floating(x[0].dtype)), &THIN),
     )
     .surface(surface!((); LinalgOps, TypedLinalgOps; qr_pivoted()))
     // See `dominant`.
@@ -264,6 +268,34 @@ fn pivoted() -> OpInfo {
     .done()
 }
 
+fn pivoted_with() -> OpInfo {
+    op(
+        "qr_pivoted_with",
+        |o: &QrOptions, x: &[Var]| <[Var; 3]>::from(ops::qr_pivoted_with(&x[0], *o)),
+        |o, x| expected_exchanged(&x[0], o),
+    )
+    .surface(surface!(QrOptions; LinalgOps, TypedLinalgOps; qr_pivoted_with() |o| *o))
+    // See `dominant`.
+    .tolerance(bound(5, 2.5))
+    .each(FLOATS, |o, d| {
+        o.sample(POSITIVE, vec![dominant(d, &[3, 3], 1)])
+            .sample(POSITIVE, vec![dominant(d, &[4, 2], 2)])
+            .sample(POSITIVE, vec![dominant(d, &[2, 2, 3], 3)])
+            .sample(QrOptions { full: true, positive: true }, vec![dominant(d, &[2, 3], 4)])
+            .sample(POSITIVE, vec![any(d, &[2, 0], 5)])
+    })
+    .symbolic(POSITIVE, &[&["n", "m"]])
+    .skip("rank_0", "a matrix is needed")
+    .error(POSITIVE, vec![any(F64, &[3], 1)], &["1", "at least 2"])
+    .error_at(
+        ["qr_pivoted_with", "qr_pivoted"],
+        POSITIVE,
+        vec![f64s(&[2, 2], NOT_FINITE)],
+        &["[1, 0]", "not finite"],
+    )
+    .done()
+}
+
 /// The differentiable results alone.
 fn exchanged() -> OpInfo {
     op(
@@ -272,7 +304,7 @@ fn exchanged() -> OpInfo {
             let (q, r, _) = ops::qr_pivoted(&x[0]);
             [q, r]
         },
-        |_, x| expected_exchanged(&x[0])[..2].to_vec(),
+        |_, x| expected_exchanged(&x[0], &THIN)[..2].to_vec(),
     )
     // See `dominant`.
     .tolerance(bound(5, 2.5))
@@ -309,6 +341,13 @@ fn products(packed: &Array, tau: &Array) -> Array {
     each_pair(packed, &taus, [m, m], |v, t| multiplied(v, &(0..k).map(|i| t.at(i, 0)).collect::<Vec<_>>()))
 }
 
+/// As [`products`], in a common dtype and batch.
+fn batched_products(packed: &Array, tau: &Array) -> Array {
+    let d = floating(DType::promote(packed.dtype, tau.dtype));
+    let batch = common_batch([&packed.shape[2..], &tau.shape[1..]]);
+    products(&repeated(&packed.cast(d), 2, &batch), &repeated(&tau.cast(d), 1, &batch))
+}
+
 fn householder() -> OpInfo {
     op(
         "householder",
@@ -341,8 +380,8 @@ fn product() -> OpInfo {
         "householder_product",
         |_: &(), x: &[Var]| ops::householder_product(&x[0], &x[1]),
         |_, x| {
-            let ([m, n], q) = (extents(&x[0]).0, products(&x[0], &x[1]));
-            each_matrix(&q, [m, m.min(n)], |q| q.leading(m.min(n)))
+            let [m, n] = extents(&x[0]).0;
+            each_matrix(&batched_products(&x[0], &x[1]), [m, m.min(n)], |q| q.leading(m.min(n)))
         },
     )
     .surface(surface!((); LinalgOps, TypedLinalgOps; householder_product(1)))
@@ -356,6 +395,9 @@ fn product() -> OpInfo {
             .sample((), two(&[3, 2, 2], &[2, 2], 7))
             .sample((), two(&[3, 2], &[0], 9))
             .sample((), two(&[0, 2], &[0], 11))
+            .sample((), two(&[3, 2, 2], &[2], 17))
+            .sample((), two(&[3, 2], &[2, 3], 19))
+            .sample((), two(&[3, 2, 1, 2], &[1, 2], 21))
             .sample((), reflectors(&any(d, &[4, 3], 13)).to_vec())
             .kink((), vec![any(d, &[3, 2], 15), Array::reals(d, &[2], &[0.0, 0.0])])
     })
@@ -366,44 +408,65 @@ fn product() -> OpInfo {
     .skip("rank_0", "a matrix is needed")
     .error((), vec![any(F64, &[3, 2], 1), any(F64, &[3], 2)], &["3", "at most 2"])
     .error((), vec![any(F64, &[3, 2], 1), any(F64, &[], 2)], &["0", "at least 1"])
-    .error((), vec![any(F64, &[3, 2, 2], 1), any(F64, &[2], 2)], &["f64[2]", "f64[2, 2]"])
-    .error((), vec![any(F64, &[3, 2], 1), any(F32, &[2], 2)], &["f32[2]", "f64[2]"])
-    .error((), vec![any(I64, &[3, 2], 1), any(F64, &[2], 2)], &["i64", "f32 | f64"])
+    .error((), vec![any(F64, &[3, 2, 2], 1), any(F64, &[2, 3], 2)], &["3", "2"])
+    .error((), vec![any(F64, &[3], 1), any(F64, &[2], 2)], &["1", "at least 2"])
+    .promotes()
     .done()
 }
 
-/// Whether by the adjoint.
+/// The form of the product.
 fn apply() -> OpInfo {
     op(
         "householder_apply",
-        |&adjoint: &bool, x: &[Var]| ops::householder_apply(&x[0], &x[1], &x[2], adjoint),
-        |&adjoint, x| {
-            each_pair(&products(&x[0], &x[1]), &x[2], extents(&x[2]).0, |q, c| {
-                if adjoint { q.adjoint().times(c) } else { q.times(c) }
+        |&f: &Form, x: &[Var]| ops::householder_apply(&x[0], &x[1], &x[2], system(f)),
+        |&(right, form), x| {
+            let d = floating(x.iter().fold(x[0].dtype, |d, x| DType::promote(d, x.dtype)));
+            let q = batched_products(&x[0].cast(d), &x[1].cast(d));
+            with_batch(&q, &x[2].cast(d), right, |q, c| {
+                let q = match form {
+                    0 => q.clone(),
+                    1 => q.transposed(),
+                    _ => q.adjoint(),
+                };
+                if right { c.times(&q) } else { q.times(c) }
             })
         },
     )
-    .surface(surface!(bool; LinalgOps, TypedLinalgOps; householder_apply(1, 2) |p| *p))
+    .surface(surface!(Form; LinalgOps, TypedLinalgOps; householder_apply(1, 2) |p| system(*p)))
+    .promotes()
     // As householder_product.
     .tolerance(bound(3, 15.0))
     .each(FLOATS, |o, d| {
         let three =
             |v: &[usize], tau: &[usize], c: &[usize]| vec![any(d, v, 1), any(d, tau, 2), any(d, c, 3)];
-        o.each([false, true], |o, adjoint| {
-            o.sample(adjoint, three(&[3, 3], &[3], &[3, 2]))
-                .sample(adjoint, three(&[4, 3], &[2], &[4, 1]))
-                .sample(adjoint, three(&[2, 4], &[2], &[2, 3]))
-                .sample(adjoint, three(&[3, 2, 2], &[2, 2], &[3, 1, 2]))
-                .sample(adjoint, three(&[3, 2], &[2], &[3, 0]))
-                .sample(adjoint, three(&[0, 2], &[0], &[0, 2]))
+        o.each([(false, 0), (false, 2)], |o, f| {
+            o.sample(f, three(&[3, 3], &[3], &[3, 2]))
+                .sample(f, three(&[4, 3], &[2], &[4, 1]))
+                .sample(f, three(&[2, 4], &[2], &[2, 3]))
+                .sample(f, three(&[3, 2, 2], &[2, 2], &[3, 1, 2]))
+                .sample(f, three(&[3, 2], &[2], &[3, 0]))
+                .sample(f, three(&[0, 2], &[0], &[0, 2]))
         })
+        .each(FORMS, |o, f| {
+            let c: &[usize] = if f.0 { &[2, 3] } else { &[3, 2] };
+            o.sample(f, three(&[3, 2], &[2], c)).sample(f, three(&[3, 2, 2], &[2], &[3]))
+        })
+        // A batch that one of the operands has alone.
+        .sample((false, 0), three(&[3, 2, 2], &[2], &[3, 1]))
+        .sample((false, 0), three(&[3, 2], &[2, 2], &[3, 1]))
+        .sample((false, 0), three(&[3, 2], &[2], &[3, 1, 2]))
     })
-    .symbolic(false, &[&["n", "m"], &["1"], &["n", "k"]])
-    .symbolic(true, &[&["n", "n"], &["n"], &["n", "m"]])
+    .symbolic((false, 0), &[&["n", "m"], &["1"], &["n", "k"]])
+    .symbolic((true, 2), &[&["n", "n"], &["n"], &["m", "n"]])
     .skip("rank_0", "a matrix is needed")
-    .error(false, vec![any(F64, &[3, 2], 1), any(F64, &[2], 2), any(F64, &[2, 1], 3)], &["2", "3"])
-    .error(true, vec![any(F64, &[3, 2], 1), any(F64, &[2], 2), any(C64_, &[3, 1], 3)], &["c64", "f64"])
-    .error(true, vec![any(F64, &[3, 2], 1), any(F64, &[3], 2), any(F64, &[3, 1], 3)], &["3", "at most 2"])
+    .error((false, 0), vec![any(F64, &[3, 2], 1), any(F64, &[2], 2), any(F64, &[2, 1], 3)], &["2", "3"])
+    .error((true, 0), vec![any(F64, &[3, 2], 1), any(F64, &[2], 2), any(F64, &[3, 1], 3)], &["1", "3"])
+    .error(
+        (false, 2),
+        vec![any(F64, &[3, 2], 1), any(F64, &[3], 2), any(F64, &[3, 1], 3)],
+        &["3", "at most 2"],
+    )
+    .error((false, 2), vec![any(F64, &[3, 2, 2], 1), any(F64, &[2], 2), any(F64, &[3, 1, 3], 3)], &["3", "2"])
     .done()
 }
 
@@ -412,6 +475,11 @@ fn append() -> OpInfo {
         "householder_append",
         |_: &(), x: &[Var]| <[Var; 2]>::from(ops::householder_append(&x[0], &x[1], &x[2])),
         |_, x| {
+            let d = floating(x.iter().fold(x[0].dtype, |d, x| DType::promote(d, x.dtype)));
+            let column = if x[2].rank() == 1 { x[2].reshape(&[x[2].shape[0], 1]) } else { x[2].clone() };
+            let batch = common_batch([&x[0].shape[2..], &x[1].shape[1..], &column.shape[2..]]);
+            let x =
+                [(&x[0], 2), (&x[1], 1), (&column, 2)].map(|(x, axes)| repeated(&x.cast(d), axes, &batch));
             let ([m, n], [_, p], k) = (extents(&x[0]).0, extents(&x[2]).0, x[1].shape[0]);
             let q = products(&x[0], &x[1]);
             let below = each_pair(&q, &x[2], [m, p], |q, b| q.adjoint().times(b));
@@ -453,15 +521,14 @@ fn append() -> OpInfo {
             .sample((), of(&[3, 1, 2], &[3, 1, 2]))
             .sample((), of(&[3, 0], &[3, 2]))
             .sample((), of(&[3, 2], &[3, 0]))
+            .sample((), of(&[3, 1, 2], &[3, 1]))
+            .sample((), of(&[3, 1], &[3, 2, 2]))
+            .sample((), vec![any(d, &[3, 1], 3), any(d, &[1], 4), any(d, &[3], 5)])
     })
+    .promotes()
     .symbolic((), &[&["n", "1"], &["1"], &["n", "2"]])
     .skip("rank_0", "a matrix is needed")
     .error((), vec![any(F64, &[3, 2], 1), any(F64, &[1], 2), any(F64, &[3, 1], 3)], &["1", "2"])
-    .error_of(
-        "householder_apply",
-        (),
-        vec![any(F64, &[3, 2], 1), any(F64, &[2], 2), any(F64, &[2, 1], 3)],
-        &["2", "3"],
-    )
+    .error((), vec![any(F64, &[3, 2], 1), any(F64, &[2], 2), any(F64, &[2, 1], 3)], &["2", "3"])
     .done()
 }

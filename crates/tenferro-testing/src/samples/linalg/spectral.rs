@@ -99,7 +99,7 @@ fn spectral() -> OpInfo {
         })
     })
     .skip("rank_0", "a matrix is needed")
-    .error_of("svd", F::Power(3.0), vec![any(F64, &[2], 1)], &["1", "at least 2"])
+    .error(F::Power(3.0), vec![any(F64, &[2], 1)], &["1", "at least 2"])
     .done()
 }
 

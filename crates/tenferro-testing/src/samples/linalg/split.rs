@@ -71,7 +71,7 @@ fn split() -> OpInfo {
             each_matrix(&y[1], [r, r], |a| a.times(&a.adjoint())),
         ]
     });
-    raw(listing)
+    raw("split", listing)
 }
 
 /// The product of the factors, and, of `B = A2 M A1` on the bond, the traces of B and of its square.
@@ -133,7 +133,7 @@ fn split_invariants() -> OpInfo {
     })
     .skip("rank_0", "a matrix is needed")
     .skip("surfaces", COMPOSED)
-    .error_of("svd", all, vec![any(F64, &[2], 1), any(F64, &[2, 2], 1)], &["1", "at least 2"])
+    .error_of("split", all, vec![any(F64, &[2], 1), any(F64, &[2, 2], 1)], &["1", "at least 2"])
     .done()
 }
 
@@ -166,6 +166,6 @@ fn split_product() -> OpInfo {
     .skip("rank_0", "a matrix is needed")
     .skip("surfaces", COMPOSED)
     .symbolic(1, &[&["n", "m"]])
-    .error_of("svd", 1, vec![any(F64, &[2], 1)], &["1", "at least 2"])
+    .error_of("split", 1, vec![any(F64, &[2], 1)], &["1", "at least 2"])
     .done()
 }

@@ -7,7 +7,7 @@ use crate::{
     matrix::{stack_scalars, stack_vectors, vectors},
 };
 use tenferro_core_ops::{Var, apply_n, build};
-use tenferro_linalg::{Gaps, LinalgOps, LinalgRecorded, TypedLinalgOps, ops};
+use tenferro_linalg::{LinalgOps, LinalgRecorded, SingularValueGaps, TypedLinalgOps, ops};
 
 pub(super) fn list() -> Vec<OpInfo> {
     let svd = factors("svd", false, surface!((); LinalgOps, TypedLinalgOps; svd()));
@@ -69,10 +69,15 @@ fn factors(name: &'static str, full: bool, methods: Surface<()>) -> OpInfo {
         .skip("precision", "the vectors' phases are a gauge; the derivative is checked on svd_invariants")
         .skip("jvp", "the vectors' phases are a gauge; the derivative is checked on svd_invariants")
         .skip("second_order", "the vectors' phases are a gauge; the derivative is checked on svd_invariants")
-        .error_of("svd", (), vec![any(F64, &[3], 1)], &["1", "at least 2"])
-        .error_of("svd", (), vec![f64s(&[2, 2], &[1.0, f64::NAN, 0.0, 1.0])], &["[1, 0]", "not finite"])
-        .error_of(
-            "svd",
+        .error((), vec![any(F64, &[3], 1)], &["1", "at least 2"])
+        .error_at(
+            [name, "svd"],
+            (),
+            vec![f64s(&[2, 2], &[1.0, f64::NAN, 0.0, 1.0])],
+            &["[1, 0]", "not finite"],
+        )
+        .error_at(
+            [name, "svd"],
             (),
             vec![f64s(&[1, 2, 2], &[1.0, 1.0, 1.0, f64::INFINITY])],
             &["[0, 1] of matrix [1]", "finite"],
@@ -138,7 +143,7 @@ fn invariants() -> OpInfo {
     .skip("rank_0", "a matrix is needed")
     .skip("surfaces", COMPOSED)
     .error_of("svd", false, vec![any(F64, &[2], 1)], &["1", "at least 2"])
-    .error_of("svd", true, vec![any(F64, &[2], 1)], &["1", "at least 2"])
+    .error_of("svd_full", true, vec![any(F64, &[2], 1)], &["1", "at least 2"])
     .done()
 }
 
@@ -212,7 +217,7 @@ fn values() -> OpInfo {
         )
     })
     .skip("rank_0", "a matrix is needed")
-    .error_of("svd", (), vec![any(F64, &[], 1)], &["0", "at least 2"])
+    .error((), vec![any(F64, &[], 1)], &["0", "at least 2"])
     .done()
 }
 
@@ -236,54 +241,88 @@ fn nuclear_norm() -> OpInfo {
     })
     .symbolic((), &[&["n", "m"]])
     .skip("surfaces", COMPOSED)
-    .error_of("svd", (), vec![any(F64, &[2], 1)], &["1", "at least 2"])
+    .error_of("svdvals", (), vec![any(F64, &[2], 1)], &["1", "at least 2"])
     .done()
 }
 
 /// 1 / (s_j - s_i), 1 / (s_j + s_i) and 1 / s_i, with 0 in place of what has no meaning.
 fn gaps() -> OpInfo {
-    let values = |d, s: &[f64]| vec![Array::reals(d, &[s.len()], s)];
+    // Values beside vectors with these extents.
+    let values = |d: DType, s: &[f64], [m, left]: [usize; 2], [right, n]: [usize; 2]| {
+        vec![Array::reals(d.real(), &[s.len()], s), any(d, &[m, left], 1), any(d, &[right, n], 2)]
+    };
+    let square = move |d: DType, s: &[f64]| values(d, s, [s.len(); 2], [s.len(); 2]);
+    let eye = |d, n: usize| Array::from_fn(d, &[n, n], |i| Elem::real((i[0] == i[1]) as u8 as f64));
     op(
         "singular_value_gaps",
-        |_: &(), x: &[Var]| apply_n(&Gaps, &[&x[0]], 3),
+        |_: &(), x: &[Var]| apply_n(&SingularValueGaps, &[&x[0], &x[1], &x[2]], 3),
         |_, x| {
-            let d = x[0].dtype;
-            let shape: Vec<usize> =
-                std::iter::once(x[0].shape[0]).chain(x[0].shape.iter().copied()).collect();
-            let pair = |i: &[usize]| {
-                let at = |k: usize| {
-                    let index: Vec<usize> = std::iter::once(k).chain(i[2..].iter().copied()).collect();
-                    x[0].at(&index).re()
-                };
-                (at(i[0]), at(i[1]))
+            let (s, u, vh) = (&x[0], &x[1], &x[2]);
+            let (d, k) = (s.dtype, s.shape[0]);
+            let shape: Vec<usize> = std::iter::once(k).chain(s.shape.iter().copied()).collect();
+            let beside = |at: &[usize], i: &[usize]| [at, &i[2..]].concat();
+            let at = |k: usize, i: &[usize]| s.at(&beside(&[k], i)).re();
+            let none = tenferro_tensor::C64::new(0.0, 0.0);
+            let single = |j: usize, i: &[usize]| {
+                let left =
+                    (0..u.shape[0]).filter(|&k| j < u.shape[1] && u.at(&beside(&[k, j], i)).c() != none);
+                let right =
+                    (0..vh.shape[1]).filter(|&k| j < vh.shape[0] && vh.at(&beside(&[j, k], i)).c() != none);
+                (j >= u.shape[1] || left.count() == 1) && (j >= vh.shape[0] || right.count() == 1)
             };
             let eps = if d == F32 { f32::EPSILON as f64 } else { f64::EPSILON };
+            let order = u.shape[0].max(vh.shape[1]) as f64;
             vec![
                 Array::from_fn(d, &shape, |i| {
-                    let (a, b) = pair(i);
-                    let near = (b - a).abs() <= eps.sqrt() * 0.5 * (a + b);
-                    Elem::real(if near { 0.0 } else { 1.0 / (b - a) })
+                    let (a, b) = (at(i[0], i), at(i[1], i));
+                    let largest = (0..k).map(|k| at(k, i)).fold(0.0, f64::max);
+                    let gap = (b - a).abs();
+                    let sound = gap > eps.sqrt() * 0.5 * (a + b) && gap > 10.0 * order * eps * largest;
+                    let usable = gap > 0.0 && (sound || single(i[0], i) && single(i[1], i));
+                    Elem::real(if usable { 1.0 / (b - a) } else { 0.0 })
                 }),
                 Array::from_fn(d, &shape, |i| {
-                    let (a, b) = pair(i);
-                    Elem::real(if a + b == 0.0 { 0.0 } else { 1.0 / (a + b) })
+                    let sum = at(i[0], i) + at(i[1], i);
+                    Elem::real(if sum == 0.0 { 0.0 } else { 1.0 / sum })
                 }),
-                x[0].map(d, |e| Elem::real(if e.re() == 0.0 { 0.0 } else { 1.0 / e.re() })),
+                s.map(d, |e| Elem::real(if e.re() == 0.0 { 0.0 } else { 1.0 / e.re() })),
             ]
         },
     )
-    .each([F64, F32], |o, d| {
-        o.sample((), values(d, &[4.0, 2.5, 1.0]))
-            .sample((), values(d, &[2.0]))
-            .sample((), values(d, &[]))
-            .sample((), vec![Array::reals(d, &[2, 2], &[3.0, 1.0, 5.0, 2.5])])
-            // Equal values, nearly equal ones, and zeros.
-            .kink((), values(d, &[2.0, 2.0, 1.0, 1.0 - 1e-12, 0.0, 0.0]))
+    .each(FLOATS, |o, d| {
+        o.sample((), square(d, &[4.0, 2.5, 1.0]))
+            .sample((), square(d, &[2.0]))
+            .sample((), square(d, &[]))
+            .sample((), values(d, &[4.0, 2.5], [3, 2], [2, 4]))
+            // A square U of a tall matrix, and a square V of a wide one.
+            .sample((), values(d, &[4.0, 2.5, 0.5], [3, 3], [2, 2]))
+            .sample((), values(d, &[4.0, 2.5, 0.5], [2, 2], [3, 3]))
+            .sample(
+                (),
+                vec![
+                    Array::reals(d.real(), &[2, 2], &[3.0, 1.0, 5.0, 2.5]),
+                    any(d, &[2, 2, 2], 2),
+                    any(d, &[2, 2, 2], 3),
+                ],
+            )
+            // Equal values, nearly equal ones, and zeros up to rounding.
+            .kink((), square(d, &[2.0, 2.0, 1.0, 1.0 - 1e-12, 1e-17, 0.0]))
+            // Nearly equal ones of a diagonal matrix.
+            .kink(
+                (),
+                vec![
+                    Array::reals(d.real(), &[3], &[16777218.0, 16777218.0, 16777216.0]),
+                    eye(d, 3),
+                    eye(d, 3),
+                ],
+            )
     })
-    .symbolic((), &[&["n"]])
+    .symbolic((), &[&["n"], &["m", "n"], &["n", "k"]])
     .skip("rank_0", "an axis is needed")
-    .error((), vec![any(C64_, &[2], 1)], &["c64", "f32 | f64"])
     .skip("surfaces", IN_RULES)
-    .error((), vec![any(F64, &[], 1)], &["0", "at least 1"])
+    .error((), vec![any(I64, &[2], 1), any(F64, &[2, 2], 2), any(F64, &[2, 2], 3)], &["i64", "f32 | f64"])
+    .error((), vec![any(F64, &[2], 1), any(F64, &[2], 2), any(F64, &[2, 2], 3)], &["1", "at least 2"])
+    .error((), vec![any(F64, &[3], 1), any(F64, &[3, 2], 2), any(F64, &[2, 2], 3)], &["f64[3]", "f64[2]"])
+    .error((), vec![any(F32, &[2], 1), any(F64, &[2, 2], 2), any(F64, &[2, 2], 3)], &["f32[2]", "f64[2]"])
     .done()
 }

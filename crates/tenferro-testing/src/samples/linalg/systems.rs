@@ -174,6 +174,10 @@ fn solve() -> OpInfo {
             .sample((), ab(&[2, 2, 3], &[2, 1, 3], 7))
             .sample((), ab(&[2, 2, 2], &[2, 1], 9))
             .sample((), ab(&[2, 2], &[2, 2, 3], 11))
+            // One vector for every matrix.
+            .sample((), ab(&[2, 2, 3], &[2], 12))
+            .sample((), ab(&[2, 2, 2, 1], &[2], 14))
+            .sample((), ab(&[2, 2, 0], &[2], 16))
             .sample((), ab(&[2, 2, 1, 2], &[2, 1, 3], 13))
             .sample((), ab(&[0, 0], &[0, 2], 15))
             .sample((), ab(&[2, 2], &[2, 0], 17))
@@ -186,6 +190,7 @@ fn solve() -> OpInfo {
     .symbolic((), &[&["n", "n"], &["n", "m"]])
     .symbolic((), &[&["n", "n"], &["n"]])
     .symbolic((), &[&["n", "n", "m"], &["n", "2"]])
+    .symbolic((), &[&["n", "n", "m"], &["n"]])
     // X = A^-1 B pulls ct back to A^-H ct and -(A^-H ct) X^H.
     .closed(
         (),
@@ -224,7 +229,7 @@ fn solve_with() -> OpInfo {
         let ab = |a: &[usize], b: &[usize], seed| vec![dominant(d, a, seed), any(d, b, seed + 1)];
         o.each(FORMS, |o, p| {
             let b: &[usize] = if p.0 { &[2, 3] } else { &[3, 2] };
-            o.sample(p, ab(&[3, 3], b, 1)).sample(p, ab(&[3, 3], &[3], 3))
+            o.sample(p, ab(&[3, 3], b, 1)).sample(p, ab(&[3, 3], &[3], 3)).sample(p, ab(&[2, 2, 2], &[2], 4))
         })
         .sample((true, 0), ab(&[2, 2, 3], &[1, 2, 3], 5))
         .sample((true, 2), ab(&[2, 2, 2], &[1, 2], 7))
@@ -236,10 +241,10 @@ fn solve_with() -> OpInfo {
     .symbolic((false, 1), &[&["n", "n"], &["n", "m"]])
     .symbolic((true, 2), &[&["n", "n"], &["n"]])
     .skip("rank_0", "a matrix is needed")
-    .error_of("solve", (true, 0), vec![any(F64, &[2, 2], 1), any(F64, &[2, 3], 2)], &["3", "2"])
-    .error_of("solve", (true, 1), vec![any(F64, &[2], 1), any(F64, &[2], 2)], &["1", "at least 2"])
-    .error_of(
-        "solve",
+    .error((true, 0), vec![any(F64, &[2, 2], 1), any(F64, &[2, 3], 2)], &["3", "2"])
+    .error((true, 1), vec![any(F64, &[2], 1), any(F64, &[2], 2)], &["1", "at least 2"])
+    .error_at(
+        ["solve_with", "solve"],
         (true, 2),
         vec![f64s(&[2, 2], &[1.0, 2.0, 2.0, 4.0]), any(F64, &[2], 1)],
         &["pivot 1", "zero", "inverse"],
@@ -351,6 +356,7 @@ fn triangular_solve() -> OpInfo {
             o.each(FORMS, |o, p| {
                 let b: &[usize] = if p.0 { &[2, 3] } else { &[3, 2] };
                 o.sample((lower, unit, p), ab(&[3, 3], b, 1))
+                    .sample((lower, unit, p), ab(&[2, 2, 2], &[2], 4))
             })
         })
         .sample((true, false, (true, 0)), ab(&[3, 3], &[3], 3))

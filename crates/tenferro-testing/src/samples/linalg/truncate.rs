@@ -190,12 +190,15 @@ fn svd_truncated() -> OpInfo {
     )
     .surface(surface!(Truncation; LinalgOps, TypedLinalgOps; svd_truncated() |t| *t))
     .observe(observed);
-    raw(listing)
+    raw("svd_truncated", listing)
 }
 
 /// Samples and errors of a truncated factorization whose results depend on a gauge and have the rank as an
 /// extent.
-pub(super) fn raw<V: IntoVars + 'static>(o: Listing<Truncation, V, Vec<Array>>) -> OpInfo {
+pub(super) fn raw<V: IntoVars + 'static>(
+    name: &'static str,
+    o: Listing<Truncation, V, Vec<Array>>,
+) -> OpInfo {
     let all = Truncation::default();
     o
         // Products and values move as the matrix does, the discarded weight twice as much.
@@ -222,15 +225,20 @@ pub(super) fn raw<V: IntoVars + 'static>(o: Listing<Truncation, V, Vec<Array>>) 
         .skip("precision", "vectors and factors have a gauge; the derivative is checked on the invariants")
         .skip("jvp", "vectors and factors have a gauge; the derivative is checked on the invariants")
         .skip("second_order", "vectors and factors have a gauge; the derivative is checked on the invariants")
-        .error_of("truncate", Truncation { abs: -1.0, ..all }, vec![any(F64, &[2, 2], 1)], &["abs", "-1"])
-        .error_of(
-            "truncate",
+        .error_at(
+            [name, "truncate"],
+            Truncation { abs: -1.0, ..all },
+            vec![any(F64, &[2, 2], 1)],
+            &["abs", "-1"],
+        )
+        .error_at(
+            [name, "truncate"],
             Truncation { max_rank: Some(0), ..all },
             vec![any(F64, &[2, 2], 1)],
             &["max_rank"],
         )
-        .error_of("svd", all, vec![any(F64, &[2], 1)], &["1", "at least 2"])
-        .error_of("svd", all, vec![f64s(&[1, 1], &[f64::NAN])], &["[0, 0]", "not finite"])
+        .error(all, vec![any(F64, &[2], 1)], &["1", "at least 2"])
+        .error_at([name, "svd"], all, vec![f64s(&[1, 1], &[f64::NAN])], &["[0, 0]", "not finite"])
         .done()
 }
 
@@ -291,7 +299,7 @@ fn svd_truncated_invariants() -> OpInfo {
     })
     .skip("rank_0", "a matrix is needed")
     .skip("surfaces", COMPOSED)
-    .error_of("svd", all, vec![any(F64, &[2], 1)], &["1", "at least 2"])
+    .error_of("svd_truncated", all, vec![any(F64, &[2], 1)], &["1", "at least 2"])
     .done()
 }
 

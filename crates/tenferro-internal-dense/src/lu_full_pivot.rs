@@ -9,7 +9,7 @@ use crate::simd::vectorised;
 use crate::{Field, Real, Strided};
 
 /// The factorization that reveals the rank.
-pub trait LuFull: Field {
+pub trait LuFullPivot: Field {
     /// P A Q = L U of an m x n matrix: `packed` (m x n, column-major) receives U on and above the diagonal
     /// and the unit lower L below it; element (i, j) of P A Q is element (`rows[i]`, `columns[j]`) of A.
     ///
@@ -20,7 +20,7 @@ pub trait LuFull: Field {
     /// # Safety
     /// A is readable; the outputs are writable (m and n elements in the permutations) and overlap neither A
     /// nor each other; they need not be initialised. m, n <= i32::MAX.
-    unsafe fn lu_full(
+    unsafe fn lu_full_pivot(
         shape: (usize, usize),
         a: Strided<*const Self>,
         packed: *mut Self,
@@ -31,8 +31,8 @@ pub trait LuFull: Field {
 
 macro_rules! routines {
     ($($t:ty)*) => {$(
-        impl LuFull for $t {
-            unsafe fn lu_full(
+        impl LuFullPivot for $t {
+            unsafe fn lu_full_pivot(
                 shape: (usize, usize),
                 a: Strided<*const Self>,
                 packed: *mut Self,
@@ -40,7 +40,7 @@ macro_rules! routines {
                 columns: *mut i32,
             ) {
                 // SAFETY: the caller's.
-                unsafe { lu_full(shape, a, packed, rows, columns) }
+                unsafe { lu_full_pivot(shape, a, packed, rows, columns) }
             }
         }
     )*};
@@ -48,11 +48,11 @@ macro_rules! routines {
 
 routines!(f32 f64 Complex<f32> Complex<f64>);
 
-/// See [`LuFull::lu_full`].
+/// See [`LuFullPivot::lu_full_pivot`].
 ///
 /// # Safety
 /// Stated there.
-unsafe fn lu_full<T: Field>(
+unsafe fn lu_full_pivot<T: Field>(
     (m, n): (usize, usize),
     a: Strided<*const T>,
     packed: *mut T,
