@@ -142,7 +142,7 @@ impl<T: Sum> Tiles<T> {
                 }
             });
         };
-        let crowded = self.a.col.unsigned_abs().wrapping_mul(size_of::<T>()) % CROWDED == 0
+        let crowded = self.a.col.unsigned_abs().wrapping_mul(size_of::<T>()).is_multiple_of(CROWDED)
             && k > CROWD
             && n * Self::PARTS > REUSE * V::WIDTH;
         if m == 1 || (self.a.row == 1 && !crowded) {
