@@ -3,9 +3,11 @@
 
 mod common;
 
-use common::{on_cpu, random, run, symbolic_like};
+use common::{input_like, on_cpu, random, symbolic_like};
 use tenferro_core_ops::{Var, vjp_traced};
+use tenferro_cpu::CpuBackend;
 use tenferro_linalg::{MatrixNorm, System, Tolerance, Triangular, ops::*};
+use tenferro_runtime::Program;
 use tenferro_tensor::{DType, Result, Tensor};
 
 type Call = fn(&[Var]) -> Var;
@@ -101,12 +103,21 @@ fn misfits() -> Vec<(&'static str, Call, Vec<Tensor>)> {
     ]
 }
 
+/// As [`program`], with the extents of one operand known while tracing.
+fn mixed(f: Call, x: &[Tensor], known: usize) -> Result<()> {
+    let of = |(k, x): (usize, &Tensor)| {
+        if k == known { input_like(x) } else { symbolic_like(x, &format!("x{k}")) }
+    };
+    let inputs: Vec<Var> = x.iter().enumerate().map(of).collect();
+    let y = f(&inputs);
+    Program::new(&inputs, &[y])?.run(&mut CpuBackend::new(), &x.iter().collect::<Vec<_>>()).map(drop)
+}
+
 /// The program of `f` for any extents, run on `x`.
 fn program(f: Call, x: &[Tensor]) -> Result<()> {
     let inputs: Vec<Var> = x.iter().enumerate().map(|(k, x)| symbolic_like(x, &format!("x{k}"))).collect();
     let y = f(&inputs);
-    let x = x.iter().map(|x| x.duplicate().unwrap());
-    run(&[y], &inputs.into_iter().zip(x).collect::<Vec<_>>()).map(drop)
+    Program::new(&inputs, &[y])?.run(&mut CpuBackend::new(), &x.iter().collect::<Vec<_>>()).map(drop)
 }
 
 #[test]
@@ -116,6 +127,10 @@ fn programs_refuse_what_present_operands_are_refused_for() {
         let present = on_cpu(|| f(&x.iter().map(common::now).collect::<Vec<_>>()));
         assert!(present.ok().is_err(), "{k}: {name} of present {shapes:?}");
         assert!(program(f, &x).is_err(), "{k}: {name} of {shapes:?} in a program");
+        // An extent that is known beside one that is not.
+        for known in 0..x.len() {
+            assert!(mixed(f, &x, known).is_err(), "{k}: {name} of {shapes:?}, operand {known} known");
+        }
     }
 }
 
