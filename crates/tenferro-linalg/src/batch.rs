@@ -108,7 +108,8 @@ unsafe fn is_short_permutation(p: Strided<*const i64>, n: usize) -> bool {
     inside && seen.count_ones() as usize == n
 }
 
-/// A stack of matrices to be read. Of a stack of vectors, the second axis is left out and has extent 1.
+/// A stack of matrices to be read. Of a stack of vectors, the second axis is left out and has extent 1, of a
+/// stack of numbers both are.
 pub(crate) struct Matrices<T> {
     first: *const T,
     rows: isize,
@@ -133,12 +134,17 @@ impl<T: Scalar> Matrices<T> {
         Self::after(x, 1)
     }
 
+    /// The numbers of `x`, whose axes are all of the stack.
+    pub(crate) fn numbers(x: &TensorRef<'_>) -> Result<Self> {
+        Self::after(x, 0)
+    }
+
     fn after(x: &TensorRef<'_>, axes: usize) -> Result<Self> {
         let layout = x.layout();
         let (extents, strides) = (layout.shape(), layout.strides());
         Ok(Matrices {
             first: x.host_ptr::<T>()?,
-            rows: strides[0],
+            rows: if axes > 0 { strides[0] } else { 0 },
             columns: if axes == 2 { strides[1] } else { 0 },
             extents: SmallVec::from_slice(&extents[axes..]),
             strides: SmallVec::from_slice(&strides[axes..]),

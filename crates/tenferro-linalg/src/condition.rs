@@ -2,9 +2,10 @@
 
 use crate::{
     lu::LuFactor,
-    matrix::{diagonal, expect_square_var, floating},
+    matrix::{checked_square, diagonal, floating},
     named::called,
     norm::{MatrixNorm, matrix_norm},
+    range::in_range,
     solve::solve,
     stop_gradient::stop_gradient,
     svd::svdvals,
@@ -16,6 +17,9 @@ use tenferro_tensor::{Error, Result};
 /// `s_1 / s_k`, and `s_k / s_1` for [`MatrixNorm::MinusTwo`]. Of a singular matrix it is infinite, with
 /// derivative 0. Axes from 2 on are batch axes.
 ///
+/// For [`MatrixNorm::Two`] and [`MatrixNorm::MinusTwo`] the derivative exists where the largest and the smallest
+/// singular value are single ones. The others, [`MatrixNorm::Nuclear`] with them, ask for no gaps.
+///
 /// # Errors
 /// Fewer than two axes; for other norms than those two, a matrix that is not square; as
 /// [`matrix_norm`](crate::ops::matrix_norm).
@@ -24,7 +28,11 @@ pub fn cond(a: &Var, norm: MatrixNorm) -> Var {
 }
 
 fn try_cond(a: &Var, norm: MatrixNorm) -> Result<Var> {
-    let a = &floating(a);
+    let a = floating(a);
+    let two = matches!(norm, MatrixNorm::Two | MatrixNorm::MinusTwo);
+    let a = if two { a } else { checked_square("cond", &a)? };
+    // The number is that of any multiple of A.
+    let (a, _) = &in_range(&a)?;
     let first: Option<&[usize]> = Some(&[0]);
     let extremes = || {
         let s = svdvals(a);
@@ -41,19 +49,12 @@ fn try_cond(a: &Var, norm: MatrixNorm) -> Result<Var> {
             let (most, least) = extremes()?;
             Ok(quotient(&least, &most))
         }
-        MatrixNorm::Nuclear => {
-            expect_square_var("cond", a)?;
-            let s = svdvals(a);
-            let inverse = quotient(&s.like(1.0), &s).reduce_sum(first);
-            Ok(s.reduce_sum(first) * inverse)
-        }
         norm => {
-            let n = expect_square_var("cond", a)?;
             let factors = apply_n(&LuFactor { hint: true }, &[&stop_gradient(a)], 2);
             let pivots = diagonal(&factors[0]);
             let zeros = pivots.equal(&pivots.like(0.0)).reduce_sum(first);
             let singular = zeros.greater(&zeros.like(0.0));
-            let one = build::eye(a.dtype(), &n).batch_like(a);
+            let one = build::eye(a.dtype(), &a.extent(0)).batch_like(a);
             // In place of a singular matrix, one that has an inverse.
             let regular = singular.expand_dims(&[0, 1]).select(&one, a);
             let product = matrix_norm(&regular, norm) * matrix_norm(&solve(&regular, &one), norm);

@@ -93,9 +93,11 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
 /// a real matrix that are not real come in pairs of conjugates, the one with positive imaginary part first.
 /// Axes from 2 on are batch axes.
 ///
-/// The derivative keeps lengths and phases. It needs a basis of eigenvectors and distinct eigenvalues; at
-/// multiple ones, that of a loss which does not depend on the basis of their vectors is right, and a defective
-/// matrix has none.
+/// The derivative keeps lengths and phases. It needs a basis of eigenvectors and distinct eigenvalues; a
+/// defective matrix has none. At multiple ones, what couples their vectors counts as 0: first derivatives are
+/// right for losses that do not depend on the basis of their vectors even when the multiplet splits, such as
+/// those of projectors on it and of sums over it. The first derivative of `V diag(f(w)) V^-1` is not, nor is any
+/// second derivative: use [`matrix_exp`](crate::ops::matrix_exp), [`inv`](crate::ops::inv) or products.
 ///
 /// # Errors
 /// Matrices that are not square; an element that is NaN or infinite; iterations that do not converge. In the
@@ -104,8 +106,12 @@ pub fn eig(a: &Var) -> (Var, Var) {
     decomposed(Eig::NAME, a)
 }
 
-/// The eigenvalues of [`eig`], complex and in no order. Their derivative, `dw = diag(V^-1 dA V)`, needs no gaps
-/// between them.
+/// The eigenvalues of [`eig`], complex and in no order. Their first derivative, `dw = diag(V^-1 dA V)`, needs no
+/// gaps between them.
+///
+/// The second one does: inside a multiplet what couples its members counts as 0, which is wrong even for
+/// symmetric functions such as the sum of `f(w)`. There, differentiate a trace, such as that of a power or of
+/// [`matrix_exp`](crate::ops::matrix_exp).
 pub fn eigvals(a: &Var) -> Var {
     decomposed("eigvals", a).0
 }

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Inside a multiplet the vectors are arbitrary up to a rotation, and 0 makes the first derivative of a loss
-//! that does not see it right and finite; see [`svd`](crate::ops::svd), and
+//! that does not see it, even when the multiplet splits, right and finite; it is not that of `V f(w) V^H`, nor
+//! are second derivatives right there: see [`svd`](crate::ops::svd), and
 //! [`EigenvalueGaps`](crate::EigenvalueGaps) for where a multiplet begins.
 //!
 //! The matrix is that of the lower triangle; the derivative is that of a function of a Hermitian matrix: a
@@ -17,17 +18,18 @@
 
 use crate::{
     batch::{Element, Matrices, Results, count, expect_square, for_each, unlisted, work},
+    checked::checked,
     cholesky::cholesky,
     gaps::EigenvalueGaps,
-    hermitian::hermitian,
-    matrix::{diagonal, expect_square_var, floating, scale_columns},
+    hermitian::{hermitian, hermitian_part},
+    matrix::{checked_square, diagonal, floating, scale_columns},
     named::{called, outputs},
     system::{Kind, aligned},
     triangular::{Triangular, triangle_solve},
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
-    Aval, Dim, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply1,
+    Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply1,
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
@@ -51,10 +53,8 @@ impl Primitive for Eigh {
         let Some(da) = &t[0] else { return smallvec![None, None] };
         let (w, v) = (&y[0], &y[1]);
         let e = v.adjoint().matmul(&da.matmul(v));
-        let half = &e * 0.5;
-        let hermitian = &half + &half.adjoint();
         let gaps = apply1(&EigenvalueGaps, &[w, v]);
-        smallvec![Some(diagonal(&e).real()), Some(v.matmul(&(&hermitian * &gaps)))]
+        smallvec![Some(diagonal(&e).real()), Some(v.matmul(&(&hermitian_part(&e) * &gaps)))]
     }
     // A loss of the eigenvalues alone needs no gaps.
     fn vjp(&self, ct: &[Tangent], _: &[Var], y: &[Var], _: &[bool]) -> Option<Outs<Tangent>> {
@@ -92,8 +92,14 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
 ///
 /// A is Hermitian; its lower triangle is read, and the real parts of the diagonal. The derivative is that of a
 /// function of a Hermitian matrix: tangents count by their Hermitian parts, and cotangents are Hermitian.
-/// Vectors have phases, and inside a multiplet a basis, that are arbitrary; losses that do not depend on them
-/// have right derivatives.
+/// Vectors have phases that are arbitrary; losses that do not depend on them have right derivatives.
+///
+/// Inside a multiplet the basis is arbitrary, too, and what couples its vectors counts as 0. First derivatives
+/// are right there for losses that do not depend on the basis even when the values of the multiplet split, such
+/// as those of projectors on it and of sums over it. The first derivative of `V diag(f(w)) V^H` is not, because
+/// the limit of `(f(w_i) - f(w_j)) / (w_i - w_j)` is lost, nor is any second derivative: use
+/// [`spectral`](crate::ops::spectral) (for odd f; for the moduli of eigenvalues, any f),
+/// [`matrix_exp`](crate::ops::matrix_exp), [`inv`](crate::ops::inv) or products.
 ///
 /// # Errors
 /// Matrices that are not square; an element of the triangle that is NaN or infinite.
@@ -101,8 +107,12 @@ pub fn eigh(a: &Var) -> (Var, Var) {
     decomposed(Eigh::NAME, a)
 }
 
-/// The eigenvalues of [`eigh`], ascending. Their derivative needs no gaps between them:
+/// The eigenvalues of [`eigh`], ascending. Their first derivative needs no gaps between them:
 /// `dw = Re diag(V^H dA V)`.
+///
+/// The second one does: inside a multiplet what couples its members counts as 0, which is wrong even for
+/// symmetric functions such as the sum of `f(w)`. There, differentiate a trace, such as that of a power or of
+/// [`matrix_exp`](crate::ops::matrix_exp).
 pub fn eigvalsh(a: &Var) -> Var {
     decomposed("eigvalsh", a).0
 }
@@ -116,7 +126,7 @@ fn decomposed(op: &'static str, a: &Var) -> (Var, Var) {
 /// batch axes, aligned there: a missing one, or one of extent 1, is repeated. Dtypes are promoted.
 ///
 /// Of both, the lower triangle is read, and the real part of the diagonal; tangents count by their Hermitian
-/// parts, and cotangents are Hermitian.
+/// parts, and cotangents are Hermitian. At multiplets, derivatives have the limits of those of [`eigh`].
 ///
 /// # Errors
 /// Those of [`eigh`] and [`cholesky`](crate::ops::cholesky); matrices of different orders.
@@ -124,12 +134,10 @@ pub fn eigh_generalized(a: &Var, b: &Var) -> (Var, Var) {
     const NAME: &str = "eigh_generalized";
     called(NAME, [a, b], || {
         let x = aligned(NAME, &[(a, Kind::Matrix), (b, Kind::Matrix)])?;
-        let [a, b] = [&x[0], &x[1]];
-        let (order, of_b) = (expect_square_var(NAME, a)?, expect_square_var(NAME, b)?);
-        Dim::equal(NAME, "order of B", &of_b, &order)?;
-        let l = cholesky(b);
+        let [a, b] = [checked_square(NAME, &x[0])?, checked_square(NAME, &x[1])?];
+        let l = cholesky(&checked(NAME, "order of B", &b, [&b.extent(0), &a.extent(0)])?);
         let divided = |x: &Var| triangle_solve(&l, x, Triangular::lower());
-        let (w, v) = eigh(&divided(&divided(&hermitian(a)).adjoint()));
+        let (w, v) = eigh(&divided(&divided(&hermitian(&a)).adjoint()));
         Ok((w, triangle_solve(&l, &v, Triangular::lower().adjoint())))
     })
 }

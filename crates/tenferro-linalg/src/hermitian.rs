@@ -27,11 +27,17 @@ impl Primitive for Hermitian {
         Some(smallvec![&(&below + &below.adjoint()) + &diagonal])
     }
     fn jvp(&self, _: &[Var], _: &[Var], t: &[Tangent]) -> Outs<Tangent> {
-        smallvec![t[0].as_ref().map(|da| (da + &da.adjoint()) * 0.5)]
+        smallvec![t[0].as_ref().map(hermitian_part)]
     }
     fn saves(&self) -> Saves {
         Saves::NONE
     }
+}
+
+/// `(A + A^H) / 2`, of halves: their sum does not overflow.
+pub(crate) fn hermitian_part(a: &Var) -> Var {
+    let half = a * 0.5;
+    &half + &half.adjoint()
 }
 
 /// See [`Hermitian`].

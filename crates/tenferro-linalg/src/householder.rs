@@ -14,6 +14,7 @@ use crate::{
         Element, Matrices, Results, copy_matrix, count, expect_batch, expect_matrix, expect_stack, for_each,
         unlisted, work,
     },
+    checked::checked,
     lu::packed_tangent,
     matrix::{diagonal, enlarge, floating, leading, scale_columns, scale_rows},
     named::{called, outputs},
@@ -301,10 +302,10 @@ pub fn householder_append(packed: &Var, tau: &Var, b: &Var) -> (Var, Var) {
         let b = if b.rank() == 1 { b.expand_dims(&[1]) } else { b.clone() };
         let x = aligned(NAME, &[(packed, Kind::Matrix), (tau, Kind::Vector), (&b, Kind::Matrix)])?;
         let [packed, tau, b] = [&x[0], &x[1], &x[2]];
+        let (m, k) = (packed.extent(0), tau.extent(0));
+        let packed = &checked(NAME, "length of tau", packed, [&k, &Extent::min(&m, &packed.extent(1))])?;
         let below = apply1(&HouseholderApply { adjoint: true }, &[packed, tau, b]);
         below.ok()?;
-        let (m, k) = (packed.extent(0), tau.extent(0));
-        Extent::equal(NAME, "length of tau", &k, &Extent::min(&m, &packed.extent(1)))?;
         let (rest, more) = householder(&below.slice_axis(0, k.clone(), m));
         let right = build::concatenate(&[leading(&below, 0, &k), rest], 0);
         let packed = build::concatenate(&[packed.clone(), right], 1);

@@ -27,6 +27,7 @@
 //! ```
 
 mod batch;
+mod checked;
 mod cholesky;
 mod condition;
 mod det;
@@ -50,6 +51,7 @@ mod pinv;
 mod polar;
 mod products;
 mod qr;
+mod range;
 mod rank;
 mod scaled_product;
 mod slogdet;
@@ -63,6 +65,7 @@ mod system;
 mod triangular;
 mod truncate;
 
+pub use checked::EqualExtents;
 pub use cholesky::Cholesky;
 pub use det::{Det, DetDerivative};
 pub use divided::SpectralFunction;

@@ -13,8 +13,9 @@
 
 use crate::{
     batch::{expect_matrix, expect_stack},
-    matrix::scale_rows,
+    matrix::{over_columns, scale_rows},
     named::called,
+    range::in_range,
     rank::Tolerance,
     stop_gradient::stop_gradient,
     svd::svd,
@@ -102,10 +103,12 @@ pub fn lstsq(a: &Var, b: &Var, tolerance: Tolerance) -> (Var, Var, Var, Var) {
         let b = if vector { b.expand_dims(&[1]) } else { b.clone() };
         let x = aligned(NAME, &[(a, Kind::Matrix), (&b, Kind::Matrix)])?;
         let [a, b] = [&x[0], &x[1]];
-        let (u, s, vh) = svd(a);
+        let (scaled, c) = in_range(a)?;
+        let (u, s, vh) = svd(&scaled);
         s.ok()?;
         let [u, vh] = [&u, &vh].map(stop_gradient);
-        let [inverses, rank] = tolerance.of(a, &s);
+        let [inverses, rank] = tolerance.of(a, &s, &c);
+        let s = s / over_columns(&c);
         let x = apply1(&LeastSquares { adjoint: false }, &[a, &u, &inverses, &vh, b]);
         x.ok()?;
         let off = &a.matmul(&x) - b;

@@ -1,6 +1,6 @@
 //! What derivative rules say about matrices and their batch axes.
 
-use crate::batch::expect_square;
+use crate::{batch::expect_square, checked::checked};
 use tenferro_core_ops::{Dim, Extent, Var, ops::Axes};
 use tenferro_tensor::{C64, DType, Result};
 
@@ -58,9 +58,9 @@ pub(crate) fn floating(a: &Var) -> Var {
     if a.dtype().is_differentiable() { a.clone() } else { a.convert(DType::F64) }
 }
 
-/// Checks that `a` is a stack of square matrices, as far as its extents are known, and gives their order.
-pub(crate) fn expect_square_var(op: &'static str, a: &Var) -> Result<Dim> {
+/// The stack of square matrices `a`, which is one when a program runs, too.
+pub(crate) fn checked_square(op: &'static str, a: &Var) -> Result<Var> {
     let aval = a.ok()?.aval();
     expect_square(op, &[&aval], 0)?;
-    Ok(a.extent(0))
+    checked(op, "rows of a square matrix", a, [&aval.shape[0], &aval.shape[1]])
 }

@@ -128,20 +128,31 @@ fn scaled_norm(a: &Var, p: f64, axes: &[usize]) -> Var {
 }
 
 /// The largest of non-negative numbers; of none, 0.
-fn largest(x: &Var, axes: &[usize]) -> Var {
+pub(crate) fn largest(x: &Var, axes: &[usize]) -> Var {
+    if x.ok().is_err() {
+        return x.clone();
+    }
     let shape = x.shape();
-    let extents: Vec<Option<usize>> = axes.iter().map(|&i| shape[i].as_lit()).collect();
-    if extents.contains(&Some(0)) {
+    let of = |i: &usize| shape[*i].as_lit();
+    if axes.iter().any(|i| of(i) == Some(0)) {
         return x.reduce_sum(Some(axes));
     }
-    if !extents.contains(&None) {
-        return x.reduce_max(Some(axes));
+    let (known, unknown): (Axes, Axes) = axes.iter().copied().partition(|i| of(i).is_some());
+    let mut y = if known.is_empty() { x.clone() } else { x.reduce_max(Some(&known)) };
+    // One at a time, last first, because an extent that may be 0 gets a zero more.
+    let mut left: Axes = unknown.iter().map(|&i| i - known.iter().filter(|&&k| k < i).count()).collect();
+    left.sort();
+    for &i in left.iter().rev() {
+        let rank = y.rank();
+        let low: Extents<Dim> = smallvec![Dim::Lit(0); rank];
+        let high: Extents<Dim> = (0..rank).map(|axis| Dim::Lit(usize::from(axis == i))).collect();
+        let zero = Var::scalar(x.dtype(), C64::new(0.0, 0.0));
+        y = y.pad(&zero, &low, &high, &vec![0; rank]).reduce_max(Some(&[i]));
+        if y.ok().is_err() {
+            break;
+        }
     }
-    // An extent that may be 0 gets a zero more.
-    let low: Extents<Dim> = smallvec![Dim::Lit(0); shape.len()];
-    let high: Extents<Dim> = (0..shape.len()).map(|i| Dim::Lit(axes.contains(&i) as usize)).collect();
-    let zero = Var::scalar(x.dtype(), C64::new(0.0, 0.0));
-    x.pad(&zero, &low, &high, &vec![0; shape.len()]).reduce_max(Some(axes))
+    y
 }
 
 /// `|x|^p`; of 0, 0, which stands for no contribution where a derivative is meant.

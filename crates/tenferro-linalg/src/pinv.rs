@@ -16,6 +16,7 @@ use crate::{
     batch::expect_matrix,
     matrix::{floating, scale_columns},
     named::called,
+    range::in_range,
     rank::Tolerance,
     svd::svd,
 };
@@ -43,9 +44,13 @@ impl Primitive for Pinv {
         Ok(smallvec![Aval::new(x[0].dtype, [n, m].into_iter().chain(&x[0].shape[2..]).cloned())])
     }
     fn decompose(&self, x: &[Var]) -> Option<Outs<Var>> {
-        let (u, s, vh) = svd(&x[0]);
+        let (scaled, c) = match in_range(&x[0]) {
+            Ok(both) => both,
+            Err(e) => return Some(smallvec![Var::Failed(e)]),
+        };
+        let (u, s, vh) = svd(&scaled);
         let tolerance = Tolerance { rtol: self.rtol.map(|r| r.0), atol: self.atol.0 };
-        let [inverse, _] = tolerance.of(&x[0], &s);
+        let [inverse, _] = tolerance.of(&x[0], &s, &c);
         Some(smallvec![scale_columns(&vh.adjoint(), &inverse).matmul(&u.adjoint())])
     }
     // In the order of products that is best for a tall matrix.

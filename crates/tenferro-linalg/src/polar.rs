@@ -3,7 +3,9 @@
 //! `U = V W^H` for `A = V s W^H`: the function 1 of the singular values, whose divided differences
 //! `2 / (s_i + s_j)` solve the Lyapunov equation of its derivative. So this is right at every degeneracy.
 
-use crate::{divided::SpectralFunction, matrix::floating, named::called, spectral::spectral};
+use crate::{
+    divided::SpectralFunction, hermitian::hermitian_part, matrix::floating, named::called, spectral::spectral,
+};
 use tenferro_core_ops::Var;
 
 /// `(U, P)` with `A = U P` for an `m x n` matrix: `P = (A^H A)^1/2`, `n x n`, is Hermitian and positive
@@ -19,7 +21,6 @@ pub fn polar(a: &Var) -> (Var, Var) {
         let a = floating(a);
         let u = spectral(&a, &SpectralFunction::sign());
         let p = u.adjoint().matmul(&a);
-        let hermitian = (&p + &p.adjoint()) * 0.5;
-        Ok((u, hermitian))
+        Ok((u, hermitian_part(&p)))
     })
 }

@@ -1,7 +1,8 @@
 //! Powers, Kronecker products and traces of matrices.
 
 use crate::{
-    matrix::{expect_square_var, floating},
+    checked::checked,
+    matrix::{checked_square, floating},
     named::called,
     solve::solve,
 };
@@ -18,11 +19,12 @@ pub fn matrix_power(a: &Var, n: i64) -> Var {
 }
 
 fn try_matrix_power(a: &Var, n: i64) -> Result<Var> {
-    let a = floating(a);
-    let order = expect_square_var("matrix_power", &a)?;
-    let one = || build::eye(a.dtype(), &order).batch_like(&a);
+    const NAME: &str = "matrix_power";
+    let a = checked_square(NAME, &floating(a))?;
+    let one = || build::eye(a.dtype(), &a.extent(0)).batch_like(&a);
     if n == 0 {
-        return Ok(one());
+        // Of A, it has the order only.
+        return checked(NAME, "rows of a square matrix", &one(), [&a.extent(0), &a.extent(1)]);
     }
     let (mut left, mut power) = (n.unsigned_abs(), None);
     let mut square = if n < 0 { solve(&a, &one()) } else { a.clone() };

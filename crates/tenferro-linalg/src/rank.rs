@@ -5,6 +5,7 @@ use crate::{
     batch::{Element, Matrices, Results, count, expect_matrix, expect_stack, unlisted},
     matrix::floating,
     named::{called, outputs},
+    range::in_range,
     stop_gradient::stop_gradient,
     svd::svdvals,
 };
@@ -49,17 +50,18 @@ impl Tolerance {
         Ok(())
     }
 
-    /// The reciprocals of the singular values `s` of `a`, 0 for those that count as zero, and the number of
-    /// the others. Neither has a derivative.
-    pub(crate) fn of(&self, a: &Var, s: &Var) -> [Var; 2] {
+    /// The reciprocals of the singular values of `a`, 0 for those that count as zero, and the number of the
+    /// others, where `s` are those of `c a`. Neither has a derivative.
+    pub(crate) fn of(&self, a: &Var, s: &Var, c: &Var) -> [Var; 2] {
         let rtol = self.rtol.or((self.atol > 0.0).then_some(0.0)).map(f64::to_bits);
         let op = NumericalRank { rtol, atol: self.atol.to_bits() };
-        outputs(&op, &[&stop_gradient(a), &stop_gradient(s)])
+        outputs(&op, &[&stop_gradient(a), &stop_gradient(s), c])
     }
 }
 
-/// The numerical rank of an `m x n` matrix. Inputs: the matrix, of which only the extents matter, and its
-/// singular values s. Outputs: 1 / s, and 0 where s counts as zero; and the number of the others, an i64.
+/// The numerical rank of an `m x n` matrix. Inputs: the matrix, of which only the extents matter; the singular
+/// values s of c times the matrix, and c, which is a positive number for each. Outputs: the reciprocals c / s
+/// of its singular values, and 0 where one counts as zero; and the number of the others, an i64.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct NumericalRank {
     /// The bits of the relative tolerance, an f64; `max(m, n) eps` if `None`.
@@ -74,12 +76,13 @@ impl Primitive for NumericalRank {
         if let [a, ..] = x {
             expect(Self::NAME, &[a], 1, FLOATS)?;
         }
-        if x.len() != 2 {
-            return Err(Error::argument(Self::NAME, "number of operands", x.len(), 2));
+        if x.len() != 3 {
+            return Err(Error::argument(Self::NAME, "number of operands", x.len(), 3));
         }
         let [m, n] = expect_matrix(Self::NAME, x, 0)?;
         let batch = &x[0].shape[2..];
         expect_stack(Self::NAME, "s", x[1], x[0].dtype.real(), &[&D::min(m, n)], batch)?;
+        expect_stack(Self::NAME, "c", x[2], x[0].dtype.real(), &[], batch)?;
         Ok(smallvec![x[1].clone(), Aval::new(DType::I64, batch.iter().cloned())])
     }
     // Its results are hints.
@@ -102,24 +105,25 @@ fn tabulate<T: Element + Real>(
     x: &mut [Operand<'_>],
     y: &[Aval],
 ) -> Result<Outs<Tensor>> {
-    let (a, s) = (x[0].read(), x[1].read());
+    let [a, s, c] = [0, 1, 2].map(|i| x[i].read());
     let largest = a.shape()[0].max(a.shape()[1]) as f64;
-    let read = Matrices::<T>::vectors(&s)?;
+    let (read, factors) = (Matrices::<T>::vectors(&s)?, Matrices::<T>::numbers(&c)?);
     let inverses = Results::<T>::new(&y[0].shape, 1)?;
     let ranks = Results::<i64>::new(&y[1].shape, 0)?;
-    let (zero, one) = (<T as Field>::ZERO, <T as Field>::ONE);
     let rtol = op.rtol.map_or(T::of(largest) * T::EPS, |bits| T::of(f64::from_bits(bits)));
     let atol = T::of(f64::from_bits(op.atol));
     for b in 0..count(a.shape(), 2, y) {
         let s = read.at(b);
+        // SAFETY: there is one factor for each vector.
+        let c = unsafe { *factors.at(b).ptr };
         let mut rank = 0;
         for i in 0..y[0].shape[0] {
             // SAFETY: i is below the length of vector b, which is not empty.
             unsafe {
                 let (first, s) = (*s.ptr, *s.ptr.offset(i as isize * s.row));
                 // See `Tolerance`.
-                let kept = s > rtol * first && s > atol && s >= T::TINY;
-                *inverses.at(b).add(i) = if kept { one / s } else { zero };
+                let kept = s > rtol * first && s > atol * c && s >= T::TINY * c;
+                *inverses.at(b).add(i) = if kept { c / s } else { <T as Field>::ZERO };
                 rank += i64::from(kept);
             }
         }
@@ -140,7 +144,8 @@ pub fn matrix_rank(a: &Var, tolerance: Tolerance) -> Var {
     called(NAME, [a], || {
         tolerance.check(NAME)?;
         let a = stop_gradient(&floating(a));
-        let [_, rank] = tolerance.of(&a, &svdvals(&a));
+        let (scaled, c) = in_range(&a)?;
+        let [_, rank] = tolerance.of(&a, &svdvals(&scaled), &c);
         Ok(rank)
     })
 }

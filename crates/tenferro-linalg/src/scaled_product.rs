@@ -43,7 +43,8 @@ impl<T: Field> Product<T> {
 
     /// The number divided by its modulus, or 0.
     pub(crate) fn sign(self) -> T {
-        if self.value == T::ZERO { self.value } else { self.value.scale(T::Real::ONE / self.value.abs()) }
+        // A quotient, for a number over its modulus to be exactly 1; near 1, nothing overflows.
+        if self.value == T::ZERO { self.value } else { self.value.divide(T::real(self.value.abs())) }
     }
 
     /// The value, near 1 unless it is zero, and the power of two that it is to be multiplied by.
@@ -82,6 +83,12 @@ mod tests {
         assert_eq!(product(&[1e200, 0.0]).number(), 0.0);
         let z = C64::new(1.5e308, -1.5e308);
         assert_eq!(Product::of(z).number(), z);
+        for k in 1..1000 {
+            let x = f64::from(k);
+            assert_eq!((Product::of(x).sign(), Product::of(-x).sign()), (1.0, -1.0));
+            assert_eq!(Product::of(C64::new(0.0, x)).sign(), C64::new(0.0, 1.0));
+            assert_eq!(Product::of(x as f32).sign(), 1.0);
+        }
         assert!((Product::of(z).sign() - C64::new(0.5f64.sqrt(), -0.5f64.sqrt())).norm() < 1e-15);
     }
 

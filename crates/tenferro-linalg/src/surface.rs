@@ -15,11 +15,14 @@ surfaces! {
     traits LinalgRecorded, LinalgOps, TypedLinalgOps;
 
     /// `(U, s, Vh)` with `A = U diag(s) Vh` for an `m x n` matrix and `k = min(m, n)`: U is `m x k`, s real
-    /// and descending, Vh is `k x n`. Axes from 2 on are batch axes. NaN and infinities are errors.
+    /// and descending, Vh is `k x n`. Axes from 2 on are batch axes. NaN and infinities are errors. Inside a
+    /// multiplet, derivatives are right only for what does not depend on its basis; see
+    /// [`svd`](crate::ops::svd).
     fn svd(a) -> [T, R, T] = listed(ops::svd(a));
     /// As `svd`, with U and Vh completed to unitary matrices, `m x m` and `n x n`.
     fn svd_full(a) -> [T, R, T] = listed(ops::svd_full(a));
-    /// The singular values, descending. Their derivative needs no gaps between them.
+    /// The singular values, descending. Their first derivative needs no gaps between them; the second one is
+    /// wrong inside of a multiplet, see [`svdvals`](crate::ops::svdvals).
     fn svdvals(a) -> [R] = ops::svdvals(a);
     /// `(U, s, Vh, w)`: the singular values that `limits` (a [`Truncation`](crate::Truncation), or
     /// [`Limits`]) keep, their vectors, and the discarded fraction of the sum of squares, w.
@@ -36,9 +39,11 @@ surfaces! {
     };
     /// `(w, V)` with `A = V diag(w) V^H` for the Hermitian matrix of which the lower triangle is given: w real and
     /// ascending, V unitary. Axes from 2 on are batch axes. Tangents count by their Hermitian parts, cotangents
-    /// are Hermitian. NaN and infinities are errors.
+    /// are Hermitian. NaN and infinities are errors. Inside a multiplet, derivatives are right only for what does
+    /// not depend on its basis; see [`eigh`](crate::ops::eigh).
     fn eigh(a) -> [R, T] = paired(ops::eigh(a));
-    /// The eigenvalues of `eigh`, ascending. Their derivative needs no gaps between them.
+    /// The eigenvalues of `eigh`, ascending. Their first derivative needs no gaps between them; the second one
+    /// is wrong inside of a multiplet, see [`eigvalsh`](crate::ops::eigvalsh).
     fn eigvalsh(a) -> [R] = ops::eigvalsh(a);
     /// `(w, V)` with `A V = B V diag(w)` and `V^H B V = 1` for a Hermitian A and a positive definite B: w
     /// real and ascending. Batch axes are aligned, dtypes promoted. Of both, the lower triangle is given;
@@ -46,9 +51,11 @@ surfaces! {
     fn eigh_generalized(a, b: T) -> [R, T] = paired(ops::eigh_generalized(a, b));
     /// `(w, V)` with `A V = V diag(w)`, both complex: columns of V have length 1 and a positive component of
     /// the largest modulus; w is in no order, but pairs of conjugates stand together. Axes from 2 on are batch
-    /// axes. NaN and infinities are errors; defective matrices have no derivative.
+    /// axes. NaN and infinities are errors; defective matrices have no derivative. Inside a multiplet,
+    /// derivatives are right only for what does not depend on its basis; see [`eig`](crate::ops::eig).
     fn eig(a) -> [C, C] = paired(ops::eig(a));
-    /// The eigenvalues of `eig`. Their derivative needs no gaps between them.
+    /// The eigenvalues of `eig`. Their first derivative needs no gaps between them; the second one is wrong
+    /// inside of a multiplet, see [`eigvals`](crate::ops::eigvals).
     fn eigvals(a) -> [C] = ops::eigvals(a);
     /// `(p, L, U)` with `A[p, :] = L U`: p an i64 vector, L `m x k` lower triangular with diagonal 1, U
     /// `k x n` upper triangular.

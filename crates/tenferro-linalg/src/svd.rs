@@ -136,6 +136,11 @@ fn run<T: Element>(op: &Svd, cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]
 /// `(U, s, Vh)` with `A = U diag(s) Vh` and `k = min(m, n)` singular values; see [`Svd`]. Axes from 2 on are
 /// batch axes.
 ///
+/// Inside a multiplet the basis is arbitrary, and what couples its vectors counts as 0. First derivatives are
+/// right there for losses that do not depend on the basis even when the values of the multiplet split, such as
+/// those of projectors on it and of sums over it. The first derivative of `U diag(f(s)) Vh` is not, nor is any
+/// second derivative: use [`spectral`](crate::ops::spectral) or [`split`](crate::ops::split).
+///
 /// # Errors
 /// Fewer than two axes; an element that is NaN or infinite.
 pub fn svd(a: &Var) -> (Var, Var, Var) {
@@ -147,8 +152,13 @@ pub fn svd_full(a: &Var) -> (Var, Var, Var) {
     factors("svd_full", a, true)
 }
 
-/// The singular values of [`svd`], descending. The derivative needs no gaps between them:
+/// The singular values of [`svd`], descending. The first derivative needs no gaps between them:
 /// `ds = Re diag(U^H dA V)`.
+///
+/// The second one does: inside a multiplet what couples its members counts as 0, which is wrong even for
+/// symmetric functions such as the sum of `f(s)`. There, use `Re tr(U^H F)` with U of
+/// [`polar`](crate::ops::polar) and `F = U f(s) V^H` of [`spectral`](crate::ops::spectral), or a
+/// [`matrix_norm`](crate::ops::matrix_norm): the Frobenius and the nuclear norm are right.
 pub fn svdvals(a: &Var) -> Var {
     factors("svdvals", a, false).1
 }

@@ -8,6 +8,8 @@ use crate::{
     batch::{Matrices, count, unlisted},
     matrix::{leading, over_columns, over_rows},
     named::called,
+    norm::largest,
+    stop_gradient::stop_gradient,
     svd::svd,
 };
 use smallvec::smallvec;
@@ -283,10 +285,13 @@ impl Kept {
 
     /// `sum of discarded s^2 / sum of s^2`, and 0 for a zero matrix.
     pub(crate) fn weight(&self, s: &Var) -> Var {
+        // Of ratios to the largest, whose squares neither overflow nor vanish. No derivative sees it.
+        let largest = largest(&stop_gradient(s), &[0]);
+        let zero = largest.equal(&largest.like(0.0));
+        let s = s / &over_columns(&zero.select(&largest.like(1.0), &largest));
         let sum = |s: &Var| (s * s).reduce_sum(Some(&[0]));
-        let total = sum(s);
-        let safe = total.equal(&total.like(0.0)).select(&total.like(1.0), &total);
-        sum(&self.discarded(s)) / safe
+        let total = sum(&s);
+        sum(&self.discarded(&s)) / zero.select(&total.like(1.0), &total)
     }
 }
 

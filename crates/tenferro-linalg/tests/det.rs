@@ -190,3 +190,22 @@ fn full_pivoting_shows_the_rank_and_solves() {
         check(&format!("solutions {dtype}"), &f, &x, 2, 1e-5);
     }
 }
+
+#[test]
+fn signs_are_exact() {
+    for k in 1..200 {
+        let x = f64::from(k);
+        for dtype in [DType::F32, DType::F64, DType::C32, DType::C64] {
+            for sign in [1.0, -1.0] {
+                let a = from_fn(dtype, &[1, 1], |_| C64::new(sign * x, 0.0));
+                on_cpu(|| {
+                    assert_eq!(numbers(&tensor(&slogdet(&now(&a)).0))[0], C64::new(sign, 0.0), "{x} {dtype}")
+                });
+            }
+        }
+        // Of 3-4-5 triangles, the phase is exact to rounding.
+        let a = from_fn(DType::C64, &[1, 1], |_| C64::new(3.0 * x, -4.0 * x));
+        let phase = on_cpu(|| numbers(&tensor(&slogdet(&now(&a)).0))[0]);
+        assert!((phase - C64::new(0.6, -0.8)).norm() < 2e-16, "{phase}");
+    }
+}

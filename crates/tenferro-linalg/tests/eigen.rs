@@ -4,7 +4,9 @@ mod common;
 
 use common::*;
 use tenferro_core_ops::{Var, leaf, vjp_present};
-use tenferro_linalg::ops::{eig, eigh, eigh_generalized, eigvals, eigvalsh, solve};
+use tenferro_linalg::ops::{
+    eig, eigh, eigh_generalized, eigvals, eigvalsh, matrix_exp, matrix_power, solve, trace,
+};
 use tenferro_tensor::{C64, DType, Tensor, TypedTensor, Value};
 
 const DTYPES: [DType; 2] = [DType::F64, DType::C64];
@@ -253,4 +255,21 @@ fn a_pencil_is_that_of_the_lower_triangles() {
             assert_close("w", &tensor(&got[1]), &tensor(&want[1]), 1e-13);
         });
     }
+}
+
+#[test]
+fn a_pencil_of_the_largest_numbers_has_eigenvalues() {
+    for dtype in [DType::F64, DType::C64] {
+        let a = now(&from_fn(dtype, &[1, 1], |_| C64::new(1e308, 0.0)));
+        let w = on_cpu(|| tensor(&eigh_generalized(&a, &a).0));
+        assert!((w.item::<f64>().unwrap() - 1.0).abs() < 1e-12, "{w}");
+    }
+}
+
+/// The alternatives that the documentation names, where the eigenvalues are one multiplet.
+#[test]
+fn traces_have_the_second_derivatives_that_eigenvalues_lack() {
+    let a = from_fn(DType::F64, &[2, 2], |i| C64::new(if i[0] == i[1] { 2.0 } else { 0.0 }, 0.0));
+    check("tr A^2", &|x: &[Var]| vec![trace(&matrix_power(&x[0], 2))], &[a.duplicate().unwrap()], 2, 1e-6);
+    check("tr exp A", &|x: &[Var]| vec![trace(&matrix_exp(&x[0]))], &[a], 2, 1e-6);
 }

@@ -248,3 +248,13 @@ fn products_of_kronecker_products_are_those_of_products() {
         assert_eq!((y.shape(), y.as_slice::<i64>().unwrap()), (&[1, 4][..], &[4, 6, 6, 9][..]));
     });
 }
+
+#[test]
+fn polar_factors_near_the_largest_number_are_finite() {
+    on_cpu(|| {
+        for (dtype, x) in [(DType::F64, 1e308), (DType::C64, 1e308), (DType::F32, 2e38)] {
+            let a = from_fn(dtype, &[1, 1], |_| C64::new(x, 0.0));
+            assert_close("P", &tensor(&polar(&now(&a)).1), &a, 1e-6);
+        }
+    });
+}

@@ -131,3 +131,38 @@ fn errors_of_operands_keep_their_names() {
         assert_eq!(y.ok().expect_err(name).op(), "matmul", "{name}");
     }
 }
+
+/// Elements and limits that only a run finds wrong, in the parts that an operation is made of.
+#[test]
+fn errors_met_while_running_name_the_operation_that_was_called() {
+    let of = |shape: &[usize], data: &[f64]| {
+        now(&tenferro_tensor::Tensor::from_vec_col_major(shape, data.to_vec()).unwrap())
+    };
+    on_cpu(|| {
+        let (singular, regular) = (of(&[2, 2], &[1.0; 4]), of(&[2, 2], &[2.0, 1.0, 1.0, 2.0]));
+        let (none, column) = (of(&[0, 0], &[]), of(&[2, 1], &[1.0, 1.0]));
+        let weight = Truncation { weight: -1.0, ..Truncation::default() };
+        let p = now(&tenferro_tensor::Tensor::from_vec_col_major([2], vec![0_i64, 0]).unwrap());
+        for (name, y) in [
+            ("matrix_power", matrix_power(&singular, -1)),
+            ("inv", inv(&singular)),
+            ("solve", solve(&singular, &column)),
+            ("solve_with", solve_with(&singular, &column, System::left().adjoint())),
+            ("eigh_generalized", eigh_generalized(&regular, &singular).0),
+            ("cholesky", cholesky(&singular)),
+            ("cholesky_solve", cholesky_solve(&of(&[2, 2], &[0.0; 4]), &column, System::left())),
+            ("lu_solve", lu_solve(&singular, &p, &column, System::left())),
+            ("lu_full_pivot_solve", lu_full_pivot_solve(&regular, &regular, &p, &p, &column, System::left())),
+            ("triangular_solve", triangular_solve(&of(&[2, 2], &[0.0; 4]), &column, Triangular::lower())),
+            ("svd_truncated", svd_truncated(&regular, Truncation::max_rank(0)).3),
+            ("split", split(&regular, weight).0),
+            ("vector_norm", vector_norm(&none, f64::INFINITY)),
+            ("vector_norm", vector_norm(&none, -1.0)),
+            ("matrix_norm", matrix_norm(&none, MatrixNorm::Two)),
+            ("cond", cond(&none, MatrixNorm::MinusTwo)),
+            ("householder_append", householder_append(&regular, &of(&[1], &[1.0]), &column).0),
+        ] {
+            assert_eq!(y.ok().expect_err(name).op(), name);
+        }
+    });
+}

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use tenferro_core_ops::{Var, leaf, vjp_present};
+use tenferro_core_ops::{Aval, Dim, Var, input, leaf, vjp_present};
 use tenferro_linalg::{
     MatrixNorm, Tolerance, VectorNorm,
     ops::{cond, lstsq, matrix_norm, matrix_rank, pinv, svd, vector_norm},
@@ -194,5 +194,111 @@ fn ranks_pseudo_inverses_and_least_squares_agree_about_tiny_values() {
                 assert_eq!(number(&least), rank as f64, "{dtype} {t:?}");
             });
         }
+    }
+}
+
+/// The multiple is exact where numbers are normal.
+#[test]
+fn conditions_do_not_depend_on_the_scale() {
+    for scale in [1e-310, 1e-200, 1.0, 1e200, 5e307] {
+        let a = from_fn(DType::F64, &[2, 2], |i| C64::new([[3.0, 1.0], [1.0, 2.0]][i[0]][i[1]] * scale, 0.0));
+        // The inverse is [2 -1; -1 3] / 5, and the singular values are (5 +- sqrt 5) / 2.
+        for (norm, want) in [
+            (MatrixNorm::One, 3.2),
+            (MatrixNorm::Infinity, 3.2),
+            (MatrixNorm::Frobenius, 3.0),
+            (MatrixNorm::Nuclear, 5.0),
+            (MatrixNorm::Two, (5.0 + 5f64.sqrt()) / (5.0 - 5f64.sqrt())),
+        ] {
+            on_cpu(|| close(number(&cond(&now(&a), norm)), want, 1e-12));
+        }
+    }
+    let a = from_fn(DType::C32, &[2, 2], |i| C64::new(0.0, [[3e38, 1e38], [1e38, 2e38]][i[0]][i[1]]));
+    on_cpu(|| close(number(&cond(&now(&a), MatrixNorm::One)), 3.2, 1e-5));
+}
+
+#[test]
+fn the_nuclear_condition_is_smooth_at_multiplets() {
+    for dtype in [DType::F64, DType::C64] {
+        let a = on_cpu(|| tensor(&(svd(&now(&random(dtype, &[3, 3], 2))).0 * 2.0)));
+        check("nuclear", &|x: &[Var]| vec![cond(&x[0], MatrixNorm::Nuclear)], &[a], 2, 1e-6);
+    }
+}
+
+/// Its largest singular value is 2.5e308, and larger than any number.
+#[test]
+fn ranks_are_right_where_a_singular_value_overflows() {
+    let columns = [1.5e308, 1.0, 1.5e308, 1.4e308];
+    let a = Tensor::from_vec_col_major([2, 2], columns.to_vec()).unwrap();
+    let b = Tensor::from_vec_col_major([2, 1], vec![1e308, 0.0]).unwrap();
+    on_cpu(|| {
+        let (a, b) = (now(&a), now(&b));
+        assert_eq!(number(&matrix_rank(&a, Tolerance::default())), 2.0);
+        // A^-1 = [1 / a, -1 / d; 0, 1 / d] with a = 1.5e308 and d = 1.4e308, up to 1 / a^2.
+        let p = pinv(&a, Tolerance::default());
+        let want = [1.0 / 1.5e308, 0.0, -1.0 / 1.4e308, 1.0 / 1.4e308];
+        for (got, want) in numbers(&tensor(&p)).iter().zip(want) {
+            assert!((got.re - want).abs() < 1e-13 / 1e308, "got {got:e}, expected {want:e}");
+        }
+        let (x, _, rank, s) = lstsq(&a, &b, Tolerance::default());
+        assert_eq!(number(&rank), 2.0);
+        assert_eq!(numbers(&tensor(&s))[0].re, f64::INFINITY);
+        assert_close(
+            "x",
+            &tensor(&x),
+            &Tensor::from_vec_col_major([2, 1], vec![2.0 / 3.0, 0.0]).unwrap(),
+            1e-13,
+        );
+        // An absolute tolerance is one of A itself.
+        for (atol, want) in [(1e300, 2.0), (1.5e308, 1.0)] {
+            assert_eq!(number(&matrix_rank(&a, Tolerance { rtol: None, atol })), want, "{atol:e}");
+        }
+    });
+    let a = from_fn(DType::F32, &[2, 2], |_| C64::new(3e38, 0.0));
+    on_cpu(|| assert_eq!(number(&matrix_rank(&now(&a), Tolerance::default())), 1.0));
+    for (scale, atol, want) in [(1e-200, 0.0, 2.0), (1e-200, 1.5e-200, 1.0), (1e-310, 0.0, 0.0)] {
+        let a = from_fn(DType::F64, &[2, 2], |i| C64::new([[2.0, 0.0], [0.0, 1.0]][i[0]][i[1]] * scale, 0.0));
+        on_cpu(|| assert_eq!(number(&matrix_rank(&now(&a), Tolerance { rtol: None, atol })), want));
+    }
+}
+
+#[test]
+fn norms_of_what_no_memory_holds_are_errors() {
+    on_cpu(|| {
+        let one = now(&reals(&[1.0])).reshape(&[]);
+        let many = |shape: &[usize]| {
+            one.broadcast_in_dim(&shape.iter().map(|&n| Dim::Lit(n)).collect::<Vec<_>>(), &[])
+        };
+        for p in [2.0, 3.0, 0.5, -1.0, 1.0, 0.0, f64::INFINITY] {
+            let e = vector_norm(&many(&[1 << 40]), p).ok().err().expect("is too large");
+            assert_eq!(e.op(), "vector_norm", "{e}");
+        }
+        for norm in NORMS {
+            let e = matrix_norm(&many(&[1 << 25, 1 << 25]), norm).ok().err().expect("is too large");
+            assert_eq!(e.op(), "matrix_norm", "{e}");
+        }
+    });
+}
+
+#[test]
+fn a_norm_of_unknown_extents_takes_no_more_memory_than_its_operand() {
+    // Of rank 28, with one element: with one more along each axis it would have 2^28.
+    let f = |x: &Var| vector_norm(x, 2.0);
+    for (shape, want) in
+        [(vec![1; 28], 2.0), (vec![2, 1, 3], 24f64.sqrt()), (vec![2, 0, 3], 0.0), (vec![], 2.0)]
+    {
+        let x = from_fn(DType::F64, &shape, |_| C64::new(2.0, 0.0));
+        let input = symbolic_like(&x, "n");
+        let y = run(&[f(&input)], &[(input, x)]).unwrap();
+        close(numbers(&y[0])[0].re, want, 1e-15);
+    }
+    // Some extents are known, and some are not reduced.
+    let x = from_fn(DType::F64, &[2, 3, 4, 2], |i| C64::new((i[2] + 1) as f64, 0.0));
+    let dims = [Dim::Lit(2), Dim::symbol("a"), Dim::symbol("b"), Dim::symbol("c")];
+    let input = input(Aval::new(DType::F64, dims));
+    let y = vector_norm(&input, VectorNorm { axes: Some(vec![3, 0, 1]), ..2.0.into() });
+    let y = run(&[y], &[(input, x)]).unwrap();
+    for (i, y) in numbers(&y[0]).iter().enumerate() {
+        close(y.re, (i + 1) as f64 * 12f64.sqrt(), 1e-15);
     }
 }

@@ -6,7 +6,7 @@ use common::*;
 use tenferro_core_ops::Var;
 use tenferro_linalg::{
     SpectralFunction,
-    ops::{spectral, svd},
+    ops::{polar, spectral, svd},
 };
 use tenferro_tensor::{C64, DType, Tensor};
 
@@ -80,4 +80,20 @@ fn equal_functions_of_equal_values_are_one_call() {
     };
     assert_eq!(f(&SpectralFunction::power(0.5)), f(&SpectralFunction::power(0.5)));
     assert_ne!(f(&SpectralFunction::power(0.5)), f(&SpectralFunction::exp(0.5)));
+}
+
+/// What the documentation of `svdvals` names for sums of `f(s)`, whose second derivatives `s` lacks at multiplets.
+#[test]
+fn sums_over_singular_values_have_second_derivatives_at_multiplets() {
+    for dtype in [DType::F64, DType::C64] {
+        let a = on_cpu(|| tensor(&(svd(&now(&random(dtype, &[3, 2], 2))).0 * 2.0)));
+        let f = |x: &[Var]| {
+            let (u, _) = polar(&x[0]);
+            let f = spectral(&x[0], &SpectralFunction::power(3.0));
+            vec![(u.conj() * f).real().reduce_sum(None)]
+        };
+        let sum = on_cpu(|| numbers(&tensor(&f(&[now(&a)])[0]))[0].re);
+        assert!((sum - 16.0).abs() < 1e-12, "{sum}");
+        check(&format!("{dtype}"), &f, &[a], 2, 1e-6);
+    }
 }

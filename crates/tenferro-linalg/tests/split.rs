@@ -235,3 +235,34 @@ fn limits_are_checked() {
     let e = on_cpu(|| split(&now(&nan), Truncation::default()).0.ok().unwrap_err());
     assert!(e.to_string().starts_with("split: matrix: got element [1, 1]"), "{e}");
 }
+
+#[test]
+fn the_discarded_weight_does_not_depend_on_the_scale() {
+    for (dtype, scales) in [
+        (DType::F64, &[1.0, 1e160, 1e-160, 1e-170, 5e307, 1e-300][..]),
+        (DType::C64, &[1e160, 1e-170]),
+        (DType::F32, &[1.0, 1e20, 1e-25, 1e38]),
+        (DType::C32, &[1e20]),
+    ] {
+        let eps = if dtype.real() == DType::F32 { 1e-6 } else { 1e-14 };
+        for &scale in scales {
+            let diagonal = |i: &[usize]| if i[0] != i[1] { 0.0 } else { [3.0, 1.0][i[0]] };
+            let a = from_fn(dtype, &[2, 2], |i| C64::new(diagonal(i) * scale, 0.0));
+            let (w, g) = on_cpu(|| {
+                let x = leaf(Value::new(a));
+                let w = svd_truncated(&x, Truncation::max_rank(1)).3;
+                let one = w.detach().like(1.0);
+                let g = vjp_present(&[(&w, one)], &[&x], false).unwrap().remove(0).unwrap();
+                (numbers(&tensor(&w))[0].re, numbers(&tensor(&g)))
+            });
+            assert!((w - 0.1).abs() < eps, "{dtype} {scale:e}: {w}");
+            // w = y^2 / (x^2 + y^2) has the gradient 2 x y / (x^2 + y^2)^2 (-y, x).
+            for (g, want) in g.iter().zip([-0.06, 0.0, 0.0, 0.18]) {
+                assert!(
+                    (g.re * scale - want).abs() < eps,
+                    "{dtype} {scale:e}: {g:e}, expected {want} / scale"
+                );
+            }
+        }
+    }
+}

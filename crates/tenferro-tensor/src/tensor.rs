@@ -74,7 +74,7 @@ impl Tensor {
         let reversed: Shape = shape.iter().rev().copied().collect();
         let axes: Shape = (0..shape.len()).rev().collect();
         let order = Layout::contiguous(&reversed).transpose("from_vec_row_major", &axes)?;
-        let mut out = Tensor::uninit(T::DTYPE, &shape)?;
+        let mut out = Tensor::uninit_for("from_vec_row_major", T::DTYPE, &shape)?;
         // SAFETY: `order` is a permutation of `data`'s elements, as many as `out` has room for; after the
         // copy all are initialised.
         unsafe {
@@ -112,7 +112,12 @@ impl Tensor {
     /// # Errors
     /// [`Error::Overflow`], [`Error::Memory`].
     pub fn zeros(dtype: DType, shape: impl Into<Shape>) -> Result<Self> {
-        let mut out = Tensor::uninit(dtype, &shape.into())?;
+        Tensor::zeros_for("zeros", dtype, shape.into())
+    }
+
+    /// [`zeros`](Tensor::zeros), for the constructor `op`.
+    pub(crate) fn zeros_for(op: &'static str, dtype: DType, shape: Shape) -> Result<Self> {
+        let mut out = Tensor::uninit_for(op, dtype, &shape)?;
         let bytes = out.len() * dtype.size();
         // SAFETY: the buffer has room for `len` elements of this dtype, for all of which zero bits are a
         // valid zero; they initialise every element.
@@ -154,11 +159,17 @@ impl Tensor {
     /// [`Error::Overflow`], [`Error::Memory`].
     #[inline]
     pub fn uninit(dtype: DType, shape: &[usize]) -> Result<UninitTensor> {
-        let bytes = checked_len("uninit", shape)? * dtype.size();
+        Tensor::uninit_for("uninit", dtype, shape)
+    }
+
+    /// [`uninit`](Tensor::uninit), for the constructor `op`.
+    #[inline]
+    pub(crate) fn uninit_for(op: &'static str, dtype: DType, shape: &[usize]) -> Result<UninitTensor> {
+        let bytes = checked_len(op, shape)? * dtype.size();
         if (1..=HostBuffer::INLINE).contains(&bytes) {
             return Ok(UninitTensor(Tensor::small(dtype, shape.into())));
         }
-        let buffer = HostBuffer::uninit("uninit", bytes)?;
+        let buffer = HostBuffer::uninit(op, bytes)?;
         Ok(UninitTensor(Tensor::from_host(dtype, shape.into(), buffer)))
     }
 
@@ -391,7 +402,7 @@ impl Tensor {
     /// [`Error::Placement`] for elements outside host memory, [`Error::Memory`].
     pub fn duplicate(&self) -> Result<Self> {
         let from = self.host_byte_ptr("duplicate")?;
-        let mut out = Tensor::uninit(self.dtype(), self.shape())?;
+        let mut out = Tensor::uninit_for("duplicate", self.dtype(), self.shape())?;
         // SAFETY: both hold `len` elements of this dtype, the source's are initialised, and the buffers are
         // two allocations.
         unsafe {

@@ -83,7 +83,7 @@ impl<T: Scalar, R: Rank> TypedTensor<T, R> {
         let shape = shape.as_ref();
         let mut index = Shape::from(shape);
         index.0.fill(0);
-        Self::from_elements(shape, || {
+        Self::from_elements("from_fn", shape, || {
             let element = f(&index);
             for (i, &extent) in index.0.iter_mut().zip(shape) {
                 *i += 1;
@@ -97,8 +97,12 @@ impl<T: Scalar, R: Rank> TypedTensor<T, R> {
     }
 
     /// From a function called once for each element, in column-major order.
-    pub(crate) fn from_elements(shape: &[usize], mut next: impl FnMut() -> T) -> Result<Self> {
-        let mut out = Tensor::uninit(T::DTYPE, shape)?;
+    pub(crate) fn from_elements(
+        op: &'static str,
+        shape: &[usize],
+        mut next: impl FnMut() -> T,
+    ) -> Result<Self> {
+        let mut out = Tensor::uninit_for(op, T::DTYPE, shape)?;
         for slot in out.as_uninit_slice_mut::<T>()? {
             slot.write(next());
         }
@@ -119,7 +123,7 @@ impl<T: Scalar, R: Rank> TypedTensor<T, R> {
     /// # Errors
     /// [`Error::Overflow`], [`Error::Memory`].
     pub fn full(shape: impl Into<R::Shape>, value: T) -> Result<Self> {
-        Self::from_elements(shape.into().as_ref(), || value)
+        Self::from_elements("full", shape.into().as_ref(), || value)
     }
 }
 
@@ -129,7 +133,7 @@ impl<T: Scalar> TypedTensor<T> {
     /// # Errors
     /// [`Error::Overflow`], [`Error::Memory`].
     pub fn eye(n: usize) -> Result<Self> {
-        let mut out = Self::zeros([n, n])?;
+        let mut out = Tensor::zeros_for("eye", T::DTYPE, [n, n].into()).map(Self::trusted)?;
         for row in out.host_data_mut()?.iter_mut().step_by(n.saturating_add(1)) {
             *row = T::one();
         }
@@ -241,7 +245,9 @@ impl<T: Scalar, R: Rank> TypedTensor<T, R> {
     /// [`Error::Placement`] for elements outside host memory, [`Error::Memory`].
     pub fn map<U: Scalar>(&self, mut f: impl FnMut(T) -> U) -> Result<TypedTensor<U, R>> {
         let mut elements = self.host_data()?.iter();
-        TypedTensor::from_elements(self.shape(), || f(*elements.next().expect("as many as the shape says")))
+        TypedTensor::from_elements("map", self.shape(), || {
+            f(*elements.next().expect("as many as the shape says"))
+        })
     }
 
     /// A copy with storage of its own.

@@ -287,7 +287,9 @@ impl<'a, T: Scalar, R: Rank> TypedTensorView<'a, T, R> {
     /// [`Error::Placement`] for elements outside host memory, [`Error::Memory`].
     pub fn map<U: Scalar>(&self, mut f: impl FnMut(T) -> U) -> Result<TypedTensor<U, R>> {
         let mut elements = self.iter()?;
-        TypedTensor::from_elements(self.shape(), || f(*elements.next().expect("as many as the shape says")))
+        TypedTensor::from_elements("map", self.shape(), || {
+            f(*elements.next().expect("as many as the shape says"))
+        })
     }
 
     /// A compact copy.
@@ -297,7 +299,7 @@ impl<'a, T: Scalar, R: Rank> TypedTensorView<'a, T, R> {
     /// for a broadcast of more elements than memory can have.
     pub fn to_tensor(&self) -> Result<TypedTensor<T, R>> {
         let base = self.base.host_ptr_for::<T>("to_tensor")?;
-        let mut out = Tensor::uninit(T::DTYPE, self.shape())?;
+        let mut out = Tensor::uninit_for("to_tensor", T::DTYPE, self.shape())?;
         // SAFETY: the layout's elements are initialised and inside the owner; `out` is another allocation
         // with room for all of them, and the copy writes all.
         unsafe {

@@ -68,6 +68,25 @@ fn the_number_of_elements_must_fit() {
 }
 
 #[test]
+fn errors_of_memory_name_the_constructor() {
+    let large = 1_usize << 56;
+    let one = Tensor::full(DType::F64, [1], C64::new(1.0, 0.0)).unwrap();
+    let view = one.as_typed::<f64>().unwrap().as_view().broadcast_view([large], [0]).unwrap();
+    for (name, e) in [
+        ("uninit", Tensor::uninit(DType::F64, &[large]).err()),
+        ("zeros", Tensor::zeros(DType::F64, [large]).err()),
+        ("full", Tensor::full(DType::F64, [large], C64::new(1.0, 0.0)).err()),
+        ("eye", Tensor::eye(DType::F64, 1 << 28).err()),
+        ("eye", Tensor::eye(DType::F64, usize::MAX).err()),
+        ("from_fn", TypedTensor::<f64>::from_fn([large], |_| 1.0).err()),
+        ("to_tensor", view.to_tensor().err()),
+        ("map", view.map(|x| x).err()),
+    ] {
+        assert_eq!(e.expect("no machine has as much memory").op(), name);
+    }
+}
+
+#[test]
 fn zero_size_and_rank_0_work_everywhere() {
     for shape in [&[0][..], &[0, 3], &[2, 0, 5], &[0, usize::MAX, usize::MAX]] {
         for &dtype in DType::ALL {

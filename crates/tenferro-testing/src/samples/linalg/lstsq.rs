@@ -245,20 +245,22 @@ fn least_squares() -> OpInfo {
     .done()
 }
 
-/// 1 / s, or 0, and the number of those that are not.
+/// c / s, or 0, and the number of those that are not.
 fn numerical_rank() -> OpInfo {
     let of = |rtol: f64| NumericalRank { rtol: Some(rtol.to_bits()), atol: 0 };
     op(
         "numerical_rank",
-        |op: &NumericalRank, x: &[Var]| apply_n(op, &[&x[0], &x[1]], 2),
+        |op: &NumericalRank, x: &[Var]| apply_n(op, &[&x[0], &x[1], &x[2]], 2),
         |op, x| {
             let eps = if x[1].dtype == F32 { f32::EPSILON as f64 } else { f64::EPSILON };
             let order = x[0].shape[0].max(x[0].shape[1]) as f64;
             let rtol = op.rtol.map_or(order * eps, f64::from_bits);
-            let kept = |s: &Vec<f64>| -> Vec<f64> {
-                s.iter().map(|&x| if x > rtol * s[0] { 1.0 / x } else { 0.0 }).collect()
+            let atol = f64::from_bits(op.atol);
+            let kept = |s: &Vec<f64>, c: f64| -> Vec<f64> {
+                s.iter().map(|&x| if x > rtol * s[0] && x > c * atol { c / x } else { 0.0 }).collect()
             };
-            let w: Vec<Vec<f64>> = vectors(&x[1]).iter().map(kept).collect();
+            let w: Vec<Vec<f64>> =
+                vectors(&x[1]).iter().zip(&x[2].data).map(|(s, c)| kept(s, c.re())).collect();
             let ranks: Vec<i64> = w.iter().map(|w| w.iter().filter(|&&w| w > 0.0).count() as i64).collect();
             let batch = extents(&x[0]).1;
             vec![stack_vectors(x[1].dtype, x[1].shape[0], batch, &w), Array::ints(I64, batch, &ranks)]
@@ -268,17 +270,24 @@ fn numerical_rank() -> OpInfo {
     .each(FLOATS, |o, d| {
         let two = |a: &[usize], s: &[f64]| {
             let shape = [&[a[0].min(a[1])], &a[2..]].concat();
-            vec![any(d, a, 1), Array::reals(d.real(), &shape, s)]
+            let c =
+                Array::from_fn(d.real(), &a[2..], |i| Elem::real([1.0, 4.0][i.first().map_or(0, |i| i % 2)]));
+            vec![any(d, a, 1), Array::reals(d.real(), &shape, s), c]
         };
         o.sample(of(0.2), two(&[3, 4], &[4.0, 1.0, 0.5]))
             .sample(NumericalRank { rtol: None, atol: 0 }, two(&[2, 2], &[4.0, 1e-20]))
+            .sample(
+                NumericalRank { rtol: None, atol: 0.5_f64.to_bits() },
+                two(&[2, 2, 2], &[4.0, 1.0, 4.0, 1.0]),
+            )
             .sample(of(0.0), two(&[2, 3, 2], &[4.0, 0.0, 0.0, 0.0]))
             .sample(of(0.1), two(&[0, 2], &[]))
     })
-    .symbolic(of(0.1), &[&["n", "n"], &["n"]])
+    .symbolic(of(0.1), &[&["n", "n"], &["n"], &[]])
     .skip("rank_0", "a matrix is needed")
     .skip("surfaces", IN_RULES)
-    .error(of(0.1), vec![any(F64, &[2, 2], 1), any(F64, &[3], 2)], &["f64[3]", "f64[2]"])
-    .error(of(0.1), vec![any(F64, &[2], 1), any(F64, &[2], 2)], &["1", "at least 2"])
+    .error(of(0.1), vec![any(F64, &[2, 2], 1), any(F64, &[3], 2), any(F64, &[], 3)], &["f64[3]", "f64[2]"])
+    .error(of(0.1), vec![any(F64, &[2], 1), any(F64, &[2], 2), any(F64, &[], 3)], &["1", "at least 2"])
+    .error(of(0.1), vec![any(F64, &[2, 2], 1), any(F64, &[2], 2), any(F64, &[1], 3)], &["f64[1]", "f64[]"])
     .done()
 }

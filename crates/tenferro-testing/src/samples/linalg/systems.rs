@@ -5,10 +5,10 @@ use crate::{
     array::Elem,
     info::{op, surface},
 };
-use tenferro_core_ops::{Var, apply_n, apply1};
+use tenferro_core_ops::{Dim, Var, apply_n, apply1};
 use tenferro_linalg::{
-    LinalgOps, LinalgRecorded, LuFactor, LuSolve, StopGradient, System, Triangular, TriangularSolve,
-    TypedLinalgOps, ops,
+    EqualExtents, LinalgOps, LinalgRecorded, LuFactor, LuSolve, StopGradient, System, Triangular,
+    TriangularSolve, TypedLinalgOps, ops,
 };
 
 pub(super) fn list() -> Vec<OpInfo> {
@@ -22,6 +22,7 @@ pub(super) fn list() -> Vec<OpInfo> {
         triangle(),
         triangular_solve(),
         stop_gradient(),
+        equal_extents(),
     ]
 }
 
@@ -451,6 +452,27 @@ fn triangle() -> OpInfo {
     )
     .skip("surfaces", IN_RULES)
     .done()
+}
+
+fn equal_extents() -> OpInfo {
+    let of = |got, expected| EqualExtents {
+        op: "equal_extents",
+        what: "rows",
+        extents: [Dim::Lit(got), Dim::Lit(expected)],
+    };
+    op("equal_extents", |op: &EqualExtents, x: &[Var]| apply1(op, &[&x[0]]), |_, x| x[0].clone())
+        .each(FLOATS, |o, d| {
+            o.sample(of(2, 2), vec![any(d, &[3, 4], 1)])
+                .sample(of(2, 2), vec![any(d, &[], 2)])
+                .sample(of(2, 2), vec![any(d, &[0, 2], 3)])
+        })
+        .symbolic(
+            EqualExtents { op: "o", what: "n", extents: [Dim::symbol("n"), Dim::symbol("n")] },
+            &[&["n"]],
+        )
+        .skip("surfaces", IN_RULES)
+        .error(of(2, 3), vec![any(F64, &[1], 1)], &["rows", "2", "3"])
+        .done()
 }
 
 fn stop_gradient() -> OpInfo {
