@@ -30,7 +30,8 @@ fn rank<const N: usize>() -> Result<Vec<Case>> {
     perm.iter_mut().rev().enumerate().for_each(|(i, p)| *p = i);
     starts[0] = 1;
     // Unknown to the compiler, but not copied again with each call.
-    let (perm, starts, limits, steps) = black_box((perm, starts, [2; N], [1; N]));
+    let (perm, starts, limits) = black_box((perm, starts, [2; N]));
+    let (steps, signed) = black_box(([1_usize; N], [1_isize; N]));
 
     let runtime = EagerRuntime::new(&CpuBackend::with_threads(1));
     let e = runtime.tensor(x.duplicate()?.into_tensor())?;
@@ -44,7 +45,8 @@ fn rank<const N: usize>() -> Result<Vec<Case>> {
     let operands = if N == 2 { vec![view.duplicate()?] } else { Vec::new() };
     let borrowed = subject(move || black_box(&view).transpose_view(perm), |v| v.to_vec_row_major());
     let borrowed = Case::new(name("transpose", "borrowed"), BORROWED, borrowed);
-    let slice = subject(move || black_box(&same).slice_view(starts, limits, steps), |v| v.to_vec_row_major());
+    let slice =
+        subject(move || black_box(&same).slice_view(starts, limits, signed), |v| v.to_vec_row_major());
     let eager = subject(move || black_box(&e).transpose(&perm), |v| v.to_tensor()?.to_vec_row_major());
     let eager_slice = subject(
         move || black_box(&sliced).slice(&starts, &limits, &steps),

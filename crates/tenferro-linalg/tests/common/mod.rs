@@ -84,7 +84,7 @@ pub(crate) fn inner(a: &Tensor, b: &Tensor) -> f64 {
 pub(crate) fn run(outputs: &[Var], inputs: &[(Var, Tensor)]) -> Result<Vec<Tensor>> {
     on_cpu(|| {
         let mut env = Env::default();
-        let mut values: HashMap<(u64, u32), Var> = HashMap::new();
+        let mut values: HashMap<(u64, usize), Var> = HashMap::new();
         let bind = |avals: &[Aval<Dim>], y: &[Var], env: &mut Env| {
             for (a, y) in avals.iter().zip(y) {
                 for (d, n) in a.shape.iter().zip(y.shape()) {
@@ -99,7 +99,7 @@ pub(crate) fn run(outputs: &[Var], inputs: &[(Var, Tensor)]) -> Result<Vec<Tenso
             bind(&[v.aval()], &[now(t)], &mut env);
             values.insert((c.id(), *i), now(t));
         }
-        let value = |values: &HashMap<(u64, u32), Var>, v: &Var| match v {
+        let value = |values: &HashMap<(u64, usize), Var>, v: &Var| match v {
             Var::Later(c, i) => values[&(c.id(), *i)].clone(),
             v => v.clone(),
         };
@@ -120,7 +120,7 @@ pub(crate) fn run(outputs: &[Var], inputs: &[(Var, Tensor)]) -> Result<Vec<Tenso
                     let y = apply(&*op, &x.iter().collect::<Vec<_>>())?;
                     bind(c.outputs(), &y, &mut env);
                     for (i, y) in y.into_iter().enumerate() {
-                        values.insert((c.id(), i as u32), y);
+                        values.insert((c.id(), i), y);
                     }
                 }
             }
@@ -174,13 +174,13 @@ fn tangent<'a>(f: F<'a>) -> impl Fn(&[Var]) -> Vec<Var> + 'a {
 
 /// Traced values with other values in place of inputs; shapes must be literal or agree.
 fn replay(outputs: &[Var], inputs: &[(Var, Var)]) -> Vec<Var> {
-    let mut values: HashMap<(u64, u32), Var> = HashMap::new();
+    let mut values: HashMap<(u64, usize), Var> = HashMap::new();
     let mut env = Env::default();
     for (v, x) in inputs {
         let Var::Later(c, i) = v else { panic!("an input is traced") };
         values.insert((c.id(), *i), x.clone());
     }
-    let value = |values: &HashMap<(u64, u32), Var>, v: &Var| match v {
+    let value = |values: &HashMap<(u64, usize), Var>, v: &Var| match v {
         Var::Later(c, i) => values.get(&(c.id(), *i)).cloned().unwrap_or_else(|| v.clone()),
         v => v.clone(),
     };
@@ -202,7 +202,7 @@ fn replay(outputs: &[Var], inputs: &[(Var, Var)]) -> Vec<Var> {
             }
         }
         for (i, y) in y.into_iter().enumerate() {
-            values.insert((c.id(), i as u32), y);
+            values.insert((c.id(), i), y);
         }
     }
     outputs.iter().map(|v| value(&values, v)).collect()
