@@ -1,8 +1,8 @@
 //! Extents that must be equal, checked again by every run of a program.
 //!
 //! The shape rule of an operation is asked when a call is recorded and when it runs. A function that is no
-//! operation is only called while recording, where two symbols may stand for the same extent or not: it passes
-//! an operand on through [`checked`], which leaves the question to the run.
+//! operation is only called while recording, where two symbols may stand for the same extent or not: it
+//! passes an operand on through [`checked`], which leaves the question to the run.
 
 use smallvec::smallvec;
 use tenferro_core_ops::{

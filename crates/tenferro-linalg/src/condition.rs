@@ -17,8 +17,8 @@ use tenferro_tensor::{Error, Result};
 /// `s_1 / s_k`, and `s_k / s_1` for [`MatrixNorm::MinusTwo`]. Of a singular matrix it is infinite, with
 /// derivative 0. Axes from 2 on are batch axes.
 ///
-/// For [`MatrixNorm::Two`] and [`MatrixNorm::MinusTwo`] the derivative exists where the largest and the smallest
-/// singular value are single ones. The others, [`MatrixNorm::Nuclear`] with them, ask for no gaps.
+/// For [`MatrixNorm::Two`] and [`MatrixNorm::MinusTwo`] the derivative exists where the largest and the
+/// smallest singular value are single ones. The others, [`MatrixNorm::Nuclear`] with them, ask for no gaps.
 ///
 /// # Errors
 /// Fewer than two axes; for other norms than those two, a matrix that is not square; as

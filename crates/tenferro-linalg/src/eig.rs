@@ -96,8 +96,8 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
 /// The derivative keeps lengths and phases. It needs a basis of eigenvectors and distinct eigenvalues; a
 /// defective matrix has none. At multiple ones, what couples their vectors counts as 0: first derivatives are
 /// right for losses that do not depend on the basis of their vectors even when the multiplet splits, such as
-/// those of projectors on it and of sums over it. The first derivative of `V diag(f(w)) V^-1` is not, nor is any
-/// second derivative: use [`matrix_exp`](crate::ops::matrix_exp), [`inv`](crate::ops::inv) or products.
+/// those of projectors on it and of sums over it. The first derivative of `V diag(f(w)) V^-1` is not, nor is
+/// any second derivative: use [`matrix_exp`](crate::ops::matrix_exp), [`inv`](crate::ops::inv) or products.
 ///
 /// # Errors
 /// Matrices that are not square; an element that is NaN or infinite; iterations that do not converge. In the
@@ -106,8 +106,8 @@ pub fn eig(a: &Var) -> (Var, Var) {
     decomposed(Eig::NAME, a)
 }
 
-/// The eigenvalues of [`eig`], complex and in no order. Their first derivative, `dw = diag(V^-1 dA V)`, needs no
-/// gaps between them.
+/// The eigenvalues of [`eig`], complex and in no order. Their first derivative, `dw = diag(V^-1 dA V)`, needs
+/// no gaps between them.
 ///
 /// The second one does: inside a multiplet what couples its members counts as 0, which is wrong even for
 /// symmetric functions such as the sum of `f(w)`. There, differentiate a trace, such as that of a power or of

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Inside a multiplet the vectors are arbitrary up to a rotation, and 0 makes the first derivative of a loss
-//! that does not see it, even when the multiplet splits, right and finite; it is not that of `V f(w) V^H`, nor
-//! are second derivatives right there: see [`svd`](crate::ops::svd), and
+//! that does not see it, even when the multiplet splits, right and finite; it is not that of `V f(w) V^H`,
+//! nor are second derivatives right there: see [`svd`](crate::ops::svd), and
 //! [`EigenvalueGaps`](crate::EigenvalueGaps) for where a multiplet begins.
 //!
 //! The matrix is that of the lower triangle; the derivative is that of a function of a Hermitian matrix: a
@@ -94,11 +94,11 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
 /// function of a Hermitian matrix: tangents count by their Hermitian parts, and cotangents are Hermitian.
 /// Vectors have phases that are arbitrary; losses that do not depend on them have right derivatives.
 ///
-/// Inside a multiplet the basis is arbitrary, too, and what couples its vectors counts as 0. First derivatives
-/// are right there for losses that do not depend on the basis even when the values of the multiplet split, such
-/// as those of projectors on it and of sums over it. The first derivative of `V diag(f(w)) V^H` is not, because
-/// the limit of `(f(w_i) - f(w_j)) / (w_i - w_j)` is lost, nor is any second derivative: use
-/// [`spectral`](crate::ops::spectral) (for odd f; for the moduli of eigenvalues, any f),
+/// Inside a multiplet the basis is arbitrary, too, and what couples its vectors counts as 0. First
+/// derivatives are right there for losses that do not depend on the basis even when the values of the
+/// multiplet split, such as those of projectors on it and of sums over it. The first derivative of `V
+/// diag(f(w)) V^H` is not, because the limit of `(f(w_i) - f(w_j)) / (w_i - w_j)` is lost, nor is any second
+/// derivative: use [`spectral`](crate::ops::spectral) (for odd f; for the moduli of eigenvalues, any f),
 /// [`matrix_exp`](crate::ops::matrix_exp), [`inv`](crate::ops::inv) or products.
 ///
 /// # Errors

@@ -59,9 +59,10 @@ impl Tolerance {
     }
 }
 
-/// The numerical rank of an `m x n` matrix. Inputs: the matrix, of which only the extents matter; the singular
-/// values s of c times the matrix, and c, which is a positive number for each. Outputs: the reciprocals c / s
-/// of its singular values, and 0 where one counts as zero; and the number of the others, an i64.
+/// The numerical rank of an `m x n` matrix. Inputs: the matrix, of which only the extents matter; the
+/// singular values s of c times the matrix, and c, which is a positive number for each. Outputs: the
+/// reciprocals c / s of its singular values, and 0 where one counts as zero; and the number of the others, an
+/// i64.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct NumericalRank {
     /// The bits of the relative tolerance, an f64; `max(m, n) eps` if `None`.

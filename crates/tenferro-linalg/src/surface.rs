@@ -16,8 +16,8 @@ surfaces! {
 
     /// `(U, s, Vh)` with `A = U diag(s) Vh` for an `m x n` matrix and `k = min(m, n)`: U is `m x k`, s real
     /// and descending, Vh is `k x n`. Axes from 2 on are batch axes. NaN and infinities are errors. Inside a
-    /// multiplet, derivatives are right only for what does not depend on its basis; see
-    /// [`svd`](crate::ops::svd).
+    /// multiplet only first derivatives are right, and of what does not depend on its basis even when it
+    /// splits; see [`svd`](crate::ops::svd).
     fn svd(a) -> [T, R, T] = listed(ops::svd(a));
     /// As `svd`, with U and Vh completed to unitary matrices, `m x m` and `n x n`.
     fn svd_full(a) -> [T, R, T] = listed(ops::svd_full(a));
@@ -37,22 +37,23 @@ surfaces! {
         let (left, right) = ops::split(a, limits);
         [left, right]
     };
-    /// `(w, V)` with `A = V diag(w) V^H` for the Hermitian matrix of which the lower triangle is given: w real and
-    /// ascending, V unitary. Axes from 2 on are batch axes. Tangents count by their Hermitian parts, cotangents
-    /// are Hermitian. NaN and infinities are errors. Inside a multiplet, derivatives are right only for what does
-    /// not depend on its basis; see [`eigh`](crate::ops::eigh).
+    /// `(w, V)` with `A = V diag(w) V^H` for the Hermitian matrix of which the lower triangle is given: w
+    /// real and ascending, V unitary. Axes from 2 on are batch axes. Tangents count by their Hermitian parts,
+    /// cotangents are Hermitian. NaN and infinities are errors. Inside a multiplet only first derivatives are
+    /// right, and of what does not depend on its basis even when it splits; see [`eigh`](crate::ops::eigh).
     fn eigh(a) -> [R, T] = paired(ops::eigh(a));
-    /// The eigenvalues of `eigh`, ascending. Their first derivative needs no gaps between them; the second one
-    /// is wrong inside of a multiplet, see [`eigvalsh`](crate::ops::eigvalsh).
+    /// The eigenvalues of `eigh`, ascending. Their first derivative needs no gaps between them; the second
+    /// one is wrong inside of a multiplet, see [`eigvalsh`](crate::ops::eigvalsh).
     fn eigvalsh(a) -> [R] = ops::eigvalsh(a);
     /// `(w, V)` with `A V = B V diag(w)` and `V^H B V = 1` for a Hermitian A and a positive definite B: w
     /// real and ascending. Batch axes are aligned, dtypes promoted. Of both, the lower triangle is given;
     /// tangents count by their Hermitian parts.
     fn eigh_generalized(a, b: T) -> [R, T] = paired(ops::eigh_generalized(a, b));
     /// `(w, V)` with `A V = V diag(w)`, both complex: columns of V have length 1 and a positive component of
-    /// the largest modulus; w is in no order, but pairs of conjugates stand together. Axes from 2 on are batch
-    /// axes. NaN and infinities are errors; defective matrices have no derivative. Inside a multiplet,
-    /// derivatives are right only for what does not depend on its basis; see [`eig`](crate::ops::eig).
+    /// the largest modulus; w is in no order, but pairs of conjugates stand together. Axes from 2 on are
+    /// batch axes. NaN and infinities are errors; defective matrices have no derivative. Inside a multiplet
+    /// only first derivatives are right, and of what does not depend on its basis even when it splits; see
+    /// [`eig`](crate::ops::eig).
     fn eig(a) -> [C, C] = paired(ops::eig(a));
     /// The eigenvalues of `eig`. Their first derivative needs no gaps between them; the second one is wrong
     /// inside of a multiplet, see [`eigvals`](crate::ops::eigvals).

@@ -137,9 +137,9 @@ fn run<T: Element>(op: &Svd, cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]
 /// batch axes.
 ///
 /// Inside a multiplet the basis is arbitrary, and what couples its vectors counts as 0. First derivatives are
-/// right there for losses that do not depend on the basis even when the values of the multiplet split, such as
-/// those of projectors on it and of sums over it. The first derivative of `U diag(f(s)) Vh` is not, nor is any
-/// second derivative: use [`spectral`](crate::ops::spectral) or [`split`](crate::ops::split).
+/// right there for losses that do not depend on the basis even when the values of the multiplet split, such
+/// as those of projectors on it and of sums over it. The first derivative of `U diag(f(s)) Vh` is not, nor is
+/// any second derivative: use [`spectral`](crate::ops::spectral) or [`split`](crate::ops::split).
 ///
 /// # Errors
 /// Fewer than two axes; an element that is NaN or infinite.

@@ -82,7 +82,8 @@ fn equal_functions_of_equal_values_are_one_call() {
     assert_ne!(f(&SpectralFunction::power(0.5)), f(&SpectralFunction::exp(0.5)));
 }
 
-/// What the documentation of `svdvals` names for sums of `f(s)`, whose second derivatives `s` lacks at multiplets.
+/// What the documentation of `svdvals` names for sums of `f(s)`, whose second derivatives `s` lacks at
+/// multiplets.
 #[test]
 fn sums_over_singular_values_have_second_derivatives_at_multiplets() {
     for dtype in [DType::F64, DType::C64] {

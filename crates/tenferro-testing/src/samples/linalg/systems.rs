@@ -466,10 +466,10 @@ fn equal_extents() -> OpInfo {
                 .sample(of(2, 2), vec![any(d, &[], 2)])
                 .sample(of(2, 2), vec![any(d, &[0, 2], 3)])
         })
-        .symbolic(
-            EqualExtents { op: "o", what: "n", extents: [Dim::symbol("n"), Dim::symbol("n")] },
-            &[&["n"]],
-        )
+        .symbolic_call(&[(F64, &["n", "n"])], |x| {
+            let extents = [x[0].extent(0), x[0].extent(1)];
+            apply1(&EqualExtents { op: "equal_extents", what: "rows", extents }, &[&x[0]])
+        })
         .skip("surfaces", IN_RULES)
         .error(of(2, 3), vec![any(F64, &[1], 1)], &["rows", "2", "3"])
         .done()
