@@ -2,9 +2,9 @@
 //!
 //! 2 x 2 matrices have a closed form. Larger ones take faer, which finds the vectors by substitution in the
 //! Schur form and does not report when it fails: it may not have converged, and vectors of defective matrices
-//! may overflow. So the result is checked on two combinations of the vectors; if it fails, each vector is
-//! checked, and computed anew by inverse iteration (J. H. Wilkinson, "The Algebraic Eigenvalue Problem", 1965,
-//! chapter 9) where it is bad.
+//! may overflow or vanish. So the residual of each vector is checked, by one product, and the vector computed
+//! anew by inverse iteration (J. H. Wilkinson, "The Algebraic Eigenvalue Problem", 1965, chapter 9) where it is
+//! bad.
 //!
 //! The input is scaled by a power of two, so neither tiny nor huge elements lose digits.
 
@@ -14,8 +14,8 @@ use num_complex::Complex;
 use smallvec::SmallVec;
 
 use crate::svd::{balance, half_of_largest_of};
-use crate::workspace::{allocated, total, with_stack, with_zeros};
-use crate::{Dense, DenseError, Field, Real, Strided, blas};
+use crate::workspace::{allocated, filled, total, with_stack, with_zeros};
+use crate::{Dense, DenseError, Factor, Field, Real, Strided, Target, blas};
 
 /// Eigenvalues and eigenvectors of square matrices.
 pub trait Eig: Field {
@@ -71,7 +71,7 @@ eig!(f32 f64 Complex<f32> Complex<f64>);
 ///
 /// # Safety
 /// Stated there.
-unsafe fn eig<T: Provider<Complex: Dense>>(
+unsafe fn eig<T: Provider<Complex: Dense> + Dense>(
     n: usize,
     a: Strided<*const T>,
     w: *mut T::Complex,
@@ -110,7 +110,11 @@ unsafe fn eig<T: Provider<Complex: Dense>>(
                     *x = at(i, j).scale(factor);
                 }
             }
-            let found = by_lapack(scaled, values, vectors)? || T::general_evd(scaled, values, vectors, par)?;
+            let found =
+                by_lapack(scaled, values, vectors)? || T::general_evd(scaled, values, vectors, par)? || {
+                    disturb(scaled);
+                    T::general_evd(scaled, values, vectors, par)?
+                };
             Ok(found && {
                 T::unpack(values, vectors, w, v);
                 Pairs { a: scaled, w, v, rows }.settle(par)?
@@ -133,6 +137,13 @@ fn by_lapack<T: Provider>(a: &[T], values: &mut [T], vectors: &mut [T]) -> Resul
             // SAFETY: the slices have the sizes that are asked for, and n is not 0.
             unsafe { blas::eig(n, copy.as_mut_ptr(), values.as_mut_ptr(), vectors.as_mut_ptr()) }
         })??)
+}
+
+/// Changes elements, the largest of which are near 1, by less than rounding errors of these. The reduction of a
+/// graded matrix may leave numbers so small that the iteration fails on their squares.
+fn disturb<T: Field>(a: &mut [T]) {
+    let size = T::Real::EPS * T::Real::of(0.25);
+    a.iter_mut().enumerate().for_each(|(i, x)| *x = *x + T::real(size * T::Real::of(sign(i, 1))));
 }
 
 /// With p = (a - d) / 2 and z = p +- sqrt(p^2 + b c), of the sign that makes |z| the larger one, the eigenvalues
@@ -222,114 +233,117 @@ struct Pairs<'a, T: Field> {
     rows: &'a mut [i64],
 }
 
-impl<T: Field<Complex: Dense>> Pairs<'_, T> {
+impl<T: Dense<Complex: Dense>> Pairs<'_, T> {
     /// Normalises the vectors and replaces bad ones; false if that does not help.
     fn settle(self, par: Par) -> Result<bool, DenseError> {
         let n = self.w.len();
-        let mut good = true;
         for (v, row) in self.v.chunks_exact_mut(n).zip(&mut *self.rows) {
             match normalise(v) {
                 Some(at) => *row = at as i64,
-                None => good = false,
+                // The residual of such a vector is not small.
+                None => v.fill(T::Complex::real(T::Real::of(f64::NAN))),
             }
         }
         let norm = self.a.iter().fold(T::Real::ZERO, |sum, a| sum + a.abs2()).sqrt();
         let unit = T::Real::of(10.0 * n as f64) * T::Real::EPS * norm;
-        let total = unit * T::Real::of(n as f64).sqrt();
-        if good && (0..2).all(|seed| self.combination_is_good(seed, total)) {
-            return Ok(true);
-        }
-        for j in 0..n {
-            let v = &self.v[j * n..][..n];
-            if v.iter().all(|x| x.finite()) && self.off(self.w[j], v) <= unit {
-                continue;
-            }
+        let mut off = filled([n], T::Real::ZERO)?;
+        self.residuals(&mut off, par)?;
+        for j in (0..n).filter(|&j| !(off[j] <= unit)) {
             // The vector of the conjugate eigenvalue, which precedes this one, has been settled.
             let pair = !T::COMPLEX && self.w[j].im() < T::Real::ZERO;
-            let found = if pair {
-                Some(self.v[(j - 1) * n..][..n].iter().map(|x| x.conj()).collect())
-            } else {
-                self.inverse_iteration(j, norm, unit, par)?
+            let (before, v) = self.v.split_at_mut(j * n);
+            if pair {
+                let first = &before[(j - 1) * n..];
+                v[..n].iter_mut().zip(first).for_each(|(v, x)| *v = x.conj());
+                self.rows[j] = self.rows[j - 1];
+                continue;
+            }
+            let Some((x, row)) = inverse_iteration((self.a, j), self.w[j], (norm, unit), par)? else {
+                return Ok(false);
             };
-            let Some(mut v) = found else { return Ok(false) };
-            let Some(row) = normalise(&mut v) else { return Ok(false) };
             self.rows[j] = row as i64;
-            self.v[j * n..][..n].copy_from_slice(&v);
+            v[..n].copy_from_slice(&x);
         }
         Ok(true)
     }
 
-    /// Whether |A V x - V diag(w) x| is below `bound` for a vector x of signs.
-    fn combination_is_good(&self, seed: usize, bound: T::Real) -> bool {
+    /// |A v - w v| of each eigenvalue.
+    fn residuals(&self, off: &mut [T::Real], par: Par) -> Result<(), DenseError> {
         let n = self.w.len();
-        let mut sum = SmallVec::<[T::Complex; 64]>::from_elem(T::Complex::ZERO, n);
-        let mut weighted = sum.clone();
-        for (j, (v, &w)) in self.v.chunks_exact(n).zip(self.w).enumerate() {
-            let sign = T::Real::of(sign(j, seed));
-            let weight = w.scale(sign);
-            for ((s, t), &v) in sum.iter_mut().zip(&mut weighted).zip(v) {
-                *s = *s + v.scale(sign);
-                *t = *t + v * weight;
+        // A V with a real A is that of the real and the imaginary parts of V.
+        let parts = if T::COMPLEX { 1 } else { 2 };
+        let real = !T::COMPLEX && self.w.iter().all(|w| w.im() == T::Real::ZERO);
+        with_zeros::<T, _>(total([(parts * n, n)]), |image| {
+            let (to, from) = (image.as_mut_ptr(), self.v.as_ptr().cast::<T>());
+            let (row, col) = (parts as isize, (parts * n) as isize);
+            let a = Factor { ptr: self.a.as_ptr(), row: 1, col: n as isize, conj: false };
+            for part in 0..if real { 1 } else { parts } {
+                let v = Factor { ptr: from.wrapping_add(part), row, col, conj: false };
+                let c = Target { ptr: to.wrapping_add(part), row, col };
+                // SAFETY: a complex number is its real and its imaginary part, so the elements of V and of the
+                // image lie at these strides.
+                unsafe { T::gemm((n, n, n), T::ONE, a, v, T::ZERO, c, par) };
             }
+            // SAFETY: the image has n x n complex numbers, and the workspace is aligned for them.
+            let image = unsafe { std::slice::from_raw_parts(to.cast::<T::Complex>(), n * n) };
+            for (j, off) in off.iter_mut().enumerate() {
+                let pairs = image[j * n..][..n].iter().zip(&self.v[j * n..]);
+                let square = |(&y, &v): (&T::Complex, &T::Complex)| (y - v * self.w[j]).abs2();
+                *off = pairs.map(square).fold(T::Real::ZERO, |sum, x| sum + x).sqrt();
+            }
+        })
+    }
+}
+
+/// A vector of eigenvalue w, the j-th, and the row of [`normalise`], with a residual up to `bound`: one step from
+/// signs, other ones for each j, so that the vectors of a multiple eigenvalue are independent where they can be.
+/// A second step would be of no use: near a defective matrix it loses what the first one has gained.
+#[expect(clippy::type_complexity)]
+fn inverse_iteration<T: Field<Complex: Dense>>(
+    (a, j): (&[T], usize),
+    w: T::Complex,
+    (norm, bound): (T::Real, T::Real),
+    par: Par,
+) -> Result<Option<(SmallVec<[T::Complex; 64]>, usize)>, DenseError> {
+    let n = a.len().isqrt();
+    let mut packed = allocated([n, n], T::Complex::ZERO)?;
+    for (to, &a) in packed.iter_mut().zip(a) {
+        *to = T::complex(a.re(), a.im());
+    }
+    for i in 0..n {
+        packed[i * (n + 1)] = packed[i * (n + 1)] - w;
+    }
+    let mut perm = filled([n], 0i32)?;
+    let start = Strided { ptr: packed.as_ptr(), row: 1, col: n as isize };
+    // SAFETY: the matrix is n x n and is factored in place, with room for n numbers of the permutation.
+    unsafe { T::Complex::lu((n, n), start, packed.as_mut_ptr(), perm.as_mut_ptr(), par)? };
+    // An exact eigenvalue has pivots that are zero: they count as rounding errors.
+    let least = T::Real::EPS * norm;
+    for i in 0..n {
+        let pivot = &mut packed[i * (n + 1)];
+        if pivot.abs1() < least {
+            *pivot = T::Complex::real(least);
         }
-        self.distance(&sum, &weighted) <= bound
     }
-
-    /// |A v - w v|
-    fn off(&self, w: T::Complex, v: &[T::Complex]) -> T::Real {
-        let image: SmallVec<[T::Complex; 64]> = v.iter().map(|&v| v * w).collect();
-        self.distance(v, &image)
-    }
-
-    /// |A x - y|
-    fn distance(&self, x: &[T::Complex], y: &[T::Complex]) -> T::Real {
-        let mut rest: SmallVec<[T::Complex; 64]> = y.iter().map(|&y| -y).collect();
-        for (a, &x) in self.a.chunks_exact(x.len()).zip(x) {
+    let mut x = filled([n], T::Complex::ZERO)?;
+    for trial in 0..5 {
+        for (x, &p) in x.iter_mut().zip(&perm) {
+            *x = T::Complex::real(T::Real::of(sign(p as usize, j + 2 + trial * n)));
+        }
+        substitute(&packed, &mut x);
+        let Some(row) = normalise(&mut x) else { continue };
+        let mut rest: SmallVec<[T::Complex; 64]> = filled([n], T::Complex::ZERO)?;
+        rest.iter_mut().zip(&x).for_each(|(r, &x)| *r = -(x * w));
+        for (a, &x) in a.chunks_exact(n).zip(&x) {
             for (r, &a) in rest.iter_mut().zip(a) {
                 *r = *r + T::complex(a.re(), a.im()) * x;
             }
         }
-        rest.iter().fold(T::Real::ZERO, |sum, x| sum + x.abs2()).sqrt()
+        if rest.iter().fold(T::Real::ZERO, |sum, x| sum + x.abs2()).sqrt() <= bound {
+            return Ok(Some((x, row)));
+        }
     }
-
-    /// A vector of eigenvalue j up to `bound`: one step from signs, other ones for each j, so that the vectors of
-    /// a multiple eigenvalue are independent where they can be. A second step would be of no use: near a
-    /// defective matrix it loses what the first one has gained.
-    fn inverse_iteration(
-        &self,
-        j: usize,
-        norm: T::Real,
-        bound: T::Real,
-        par: Par,
-    ) -> Result<Option<Vec<T::Complex>>, DenseError> {
-        let n = self.w.len();
-        let mut packed = allocated([n, n], T::Complex::ZERO)?;
-        for (to, &a) in packed.iter_mut().zip(self.a) {
-            *to = T::complex(a.re(), a.im());
-        }
-        for i in 0..n {
-            packed[i * (n + 1)] = packed[i * (n + 1)] - self.w[j];
-        }
-        let mut perm = vec![0i32; n];
-        let a = Strided { ptr: packed.as_ptr(), row: 1, col: n as isize };
-        // SAFETY: the matrix is n x n and is factored in place, with room for n numbers of the permutation.
-        unsafe { T::Complex::lu((n, n), a, packed.as_mut_ptr(), perm.as_mut_ptr(), par)? };
-        // An exact eigenvalue has pivots that are zero: they count as rounding errors.
-        let least = T::Real::EPS * norm;
-        for i in 0..n {
-            let pivot = &mut packed[i * (n + 1)];
-            if pivot.abs1() < least {
-                *pivot = T::Complex::real(least);
-            }
-        }
-        Ok((0..5).find_map(|trial| {
-            let start = |&p: &i32| T::Complex::real(T::Real::of(sign(p as usize, j + 2 + trial * n)));
-            let mut x: Vec<T::Complex> = perm.iter().map(start).collect();
-            substitute(&packed, &mut x);
-            normalise(&mut x)?;
-            (self.off(self.w[j], &x) <= bound).then_some(x)
-        }))
-    }
+    Ok(None)
 }
 
 /// x becomes a multiple of (L U)^-1 x, which itself might overflow, for the factors in one matrix.

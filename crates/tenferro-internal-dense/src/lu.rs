@@ -9,8 +9,8 @@ use faer::Par;
 use crate::provider::Provider;
 use crate::simd::vectorised;
 use crate::triangular::triangular_solve;
-use crate::workspace::with_zeros;
-use crate::{DenseError, Factor, Real, Strided, Triangle, blas};
+use crate::workspace::{filled, with_zeros};
+use crate::{DenseError, Factor, Field, Real, Strided, Triangle, blas};
 
 /// Columns below which a panel is factored by plain loops.
 const LEAF: usize = 8;
@@ -32,13 +32,9 @@ pub(crate) unsafe fn lu<T: Provider>(
     // SAFETY: the caller's promise; each slice below covers memory that has just been written.
     unsafe {
         if !std::ptr::eq(a.ptr, packed) {
-            for j in 0..n {
-                for i in 0..m {
-                    packed.add(i + j * m).write(*a.ptr.offset(i as isize * a.row + j as isize * a.col));
-                }
-            }
+            copy((m, n), a, packed);
         }
-        if m > 0 && n > 0 && blas::lu((m, n), packed, perm) {
+        if m > 0 && n > 0 && by_library((m, n), a, packed, perm)? {
             return Ok(());
         }
         for i in 0..m {
@@ -46,7 +42,7 @@ pub(crate) unsafe fn lu<T: Provider>(
         }
         let perm = std::slice::from_raw_parts_mut(perm, m);
         let k = m.min(n);
-        factor(Panel { a: packed, ld: m, rows: m, cols: k }, perm, par);
+        factor(Panel { a: packed, ld: m, rows: m, cols: k }, perm, par)?;
         if n > k {
             // The columns right of a wide matrix's square: follow the permutation, then U = L^-1 A.
             let right = packed.add(k * m);
@@ -65,6 +61,62 @@ pub(crate) unsafe fn lu<T: Provider>(
         }
     }
     Ok(())
+}
+
+/// # Safety
+/// A is a readable m x n matrix, `packed` has room for one.
+unsafe fn copy<T: Field>((m, n): (usize, usize), a: Strided<*const T>, packed: *mut T) {
+    for j in 0..n {
+        for i in 0..m {
+            // SAFETY: i < m and j < n.
+            unsafe { packed.add(i + j * m).write(*a.ptr.offset(i as isize * a.row + j as isize * a.col)) };
+        }
+    }
+}
+
+/// By a library; false, with A in `packed`, if there is none, or its factors are not finite: some multiply by
+/// the reciprocals of pivots, which may overflow.
+///
+/// # Errors
+/// `Memory`.
+///
+/// # Safety
+/// As for [`lu`]; A has been copied, and is not empty.
+unsafe fn by_library<T: Provider>(
+    (m, n): (usize, usize),
+    a: Strided<*const T>,
+    packed: *mut T,
+    perm: *mut i32,
+) -> Result<bool, DenseError> {
+    if !blas::has_lu::<T>(m.max(n)) {
+        return Ok(false);
+    }
+    let call = || {
+        // SAFETY: the caller's promise; `packed` is initialised.
+        Ok(unsafe {
+            blas::lu((m, n), packed, perm)?
+                && std::slice::from_raw_parts(packed, m * n).iter().all(|x| x.finite())
+        })
+    };
+    if !std::ptr::eq(a.ptr, packed) {
+        let good = call()?;
+        if !good {
+            // SAFETY: the caller's promise.
+            unsafe { copy((m, n), a, packed) };
+        }
+        return Ok(good);
+    }
+    with_zeros::<T, _>(m * n, |saved| {
+        // SAFETY: `packed` has m n elements, and the workspace is apart from it.
+        unsafe {
+            saved.as_mut_ptr().copy_from_nonoverlapping(packed, m * n);
+            let good = call()?;
+            if !good {
+                packed.copy_from_nonoverlapping(saved.as_ptr(), m * n);
+            }
+            Ok(good)
+        }
+    })?
 }
 
 /// A column-major block with rows >= cols.
@@ -92,18 +144,21 @@ impl<T: Provider> Panel<T> {
 
 /// Factors the panel in place, with `perm` permuted along with its rows.
 ///
+/// # Errors
+/// `Memory`.
+///
 /// # Safety
 /// The panel is initialised and nobody else's; `perm` has its rows' length.
-unsafe fn factor<T: Provider>(panel: Panel<T>, perm: &mut [i32], par: Par) {
+unsafe fn factor<T: Provider>(panel: Panel<T>, perm: &mut [i32], par: Par) -> Result<(), DenseError> {
     let Panel { rows, cols, .. } = panel;
-    let mut pivots = smallvec::SmallVec::<[u32; 64]>::new();
-    pivots.resize(cols, 0);
+    let mut pivots = filled([cols], 0u32)?;
     // SAFETY: the caller's promise.
     unsafe { recurse(panel, &mut pivots, par) };
     debug_assert!(cols <= rows);
     for (j, &p) in pivots.iter().enumerate() {
         perm.swap(j, p as usize);
     }
+    Ok(())
 }
 
 /// # Safety

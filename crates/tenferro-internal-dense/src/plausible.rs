@@ -2,7 +2,8 @@
 
 use smallvec::SmallVec;
 
-use crate::{Field, Real, Strided};
+use crate::workspace::filled;
+use crate::{DenseError, Field, Real, Strided};
 
 /// A vector that a wrong factor is not likely to be right for: of signs that look random.
 #[inline(always)]
@@ -11,15 +12,21 @@ pub(crate) fn probe<R: Real>(i: usize) -> R {
 }
 
 /// A x for the m x n matrix A with these elements and the vector x of [`probe`].
-pub(crate) fn image<T: Field>((m, n): (usize, usize), at: impl Fn(usize, usize) -> T) -> SmallVec<[T; 64]> {
-    let mut image = SmallVec::<[T; 64]>::from_elem(T::ZERO, m);
+///
+/// # Errors
+/// `Memory`.
+pub(crate) fn image<T: Field>(
+    (m, n): (usize, usize),
+    at: impl Fn(usize, usize) -> T,
+) -> Result<SmallVec<[T; 64]>, DenseError> {
+    let mut image = filled([m], T::ZERO)?;
     for j in 0..n {
         let x = probe(j);
         for (i, y) in image.iter_mut().enumerate() {
             *y = *y + at(i, j).scale(x);
         }
     }
-    image
+    Ok(image)
 }
 
 /// The factors of A = U diag(s) V^H of an m x n matrix, with as many values as `s` has. Real values may have
@@ -38,6 +45,9 @@ impl<T: Field> Factors<'_, T> {
     /// which costs O(mn) and exposes a wrong factor almost surely. A is given by its [`image`] and the
     /// largest modulus of the values, `largest`.
     ///
+    /// # Errors
+    /// `Memory`.
+    ///
     /// # Safety
     /// U has `count` readable columns of m elements, V of n.
     pub(crate) unsafe fn plausible(
@@ -45,8 +55,8 @@ impl<T: Field> Factors<'_, T> {
         (m, n): (usize, usize),
         mut residual: SmallVec<[T; 64]>,
         largest: T::Real,
-    ) -> bool {
-        let mut turned = SmallVec::<[T; 64]>::from_elem(T::ZERO, m);
+    ) -> Result<bool, DenseError> {
+        let mut turned = filled([m], T::ZERO)?;
         let mut y2 = T::Real::ZERO;
         for k in 0..self.count {
             let mut y = T::ZERO;
@@ -69,8 +79,8 @@ impl<T: Field> Factors<'_, T> {
         let eps = T::Real::of(20.0 * m.max(n) as f64) * T::Real::EPS;
         let close = |a: T::Real, b: T::Real| a - b <= eps * size && b - a <= eps * size;
         // V^H x is as long as x only if V is square.
-        (self.count < n && y2 <= size * (T::Real::ONE + eps) || close(y2, size))
+        Ok((self.count < n && y2 <= size * (T::Real::ONE + eps) || close(y2, size))
             && close(norm2(&turned), y2)
-            && norm2(&residual).sqrt() <= eps * largest * size.sqrt()
+            && norm2(&residual).sqrt() <= eps * largest * size.sqrt())
     }
 }

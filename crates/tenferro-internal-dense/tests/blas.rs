@@ -116,6 +116,35 @@ unsafe extern "C" fn trsm<T: Field>(
     }
 }
 
+/// Elimination that multiplies by the reciprocals of pivots, which may overflow, as some libraries do.
+unsafe extern "C" fn getrf<T: Field>(
+    m: *const i32,
+    n: *const i32,
+    a: *mut T,
+    lda: *const i32,
+    pivots: *mut i32,
+    info: *mut i32,
+) {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    let [m, n, ld] = [m, n, lda].map(size);
+    // SAFETY: the caller describes a matrix.
+    unsafe {
+        *info = 0;
+        let at = |i: usize, j: usize| a.add(i + j * ld);
+        for k in 0..m.min(n) {
+            let larger = |p: usize, i: usize| (*at(i, k)).abs1() > (*at(p, k)).abs1();
+            let pivot = (k..m).fold(k, |p, i| if larger(p, i) { i } else { p });
+            *pivots.add(k) = pivot as i32 + 1;
+            (0..n).filter(|_| pivot != k).for_each(|j| std::ptr::swap(at(k, j), at(pivot, j)));
+            let inverse = T::ONE.divide(*at(k, k));
+            for i in k + 1..m {
+                *at(i, k) = *at(i, k) * inverse;
+                (k + 1..n).for_each(|j| *at(i, j) = *at(i, j) - *at(i, k) * *at(k, j));
+            }
+        }
+    }
+}
+
 /// Calls `test` with the plain BLAS, then with the one of the environment.
 fn with_libraries(test: impl Fn()) {
     let _one = TABLE.lock().unwrap_or_else(|e| e.into_inner());
@@ -129,6 +158,10 @@ fn with_libraries(test: impl Fn()) {
     plain.d.trsm = Some(trsm);
     plain.c.trsm = Some(trsm);
     plain.z.trsm = Some(trsm);
+    plain.s.getrf = Some(getrf);
+    plain.d.getrf = Some(getrf);
+    plain.c.getrf = Some(getrf);
+    plain.z.getrf = Some(getrf);
     let mut libraries = vec![plain];
     if let Some(path) = std::env::var_os("TENFERRO_BLAS") {
         // SAFETY: a BLAS runs no code of consequence when it is loaded; it is never unloaded.
@@ -320,9 +353,13 @@ fn reproduces<T: Dense>(a: &[T], b: &[T], n: usize) {
 }
 
 fn factorizations<T: Dense + Abi + Sample>() {
-    for (m, n) in [(1, 1), (4, 4), (7, 3), (3, 7), (40, 40)] {
+    let tiny = T::Real::TINY.to_f64();
+    for (m, n, scale) in
+        [(1, 1, 1.0), (4, 4, 1.0), (7, 3, 1.0), (3, 7, 1.0), (40, 40, 1.0), (40, 40, 4.0 * tiny)]
+    {
         let k = m.min(n);
-        let a: Vec<T> = (0..m * n).map(|i| sample(i + 3)).collect();
+        let scale = T::Real::of(scale);
+        let a: Vec<T> = (0..m * n).map(|i| sample::<T>(i + 3).scale(scale)).collect();
         let read = Strided { ptr: a.as_ptr(), row: 1, col: m as isize };
         let (mut packed, mut perm) = (vec![T::ZERO; m * n], vec![0; m]);
         let (mut s, mut u, mut vh) = (vec![T::Real::ZERO; k], vec![T::ZERO; m * k], vec![T::ZERO; k * n]);
@@ -332,6 +369,11 @@ fn factorizations<T: Dense + Abi + Sample>() {
             T::svd((m, n), read, u.as_mut_ptr(), s.as_mut_ptr(), vh.as_mut_ptr(), Vectors::Thin, Par::Seq)
                 .unwrap();
         }
+        let mut in_place = a.clone();
+        let at = Strided { ptr: in_place.as_ptr(), ..read };
+        // SAFETY: as above.
+        unsafe { T::lu((m, n), at, in_place.as_mut_ptr(), perm.as_mut_ptr(), Par::Seq).unwrap() };
+        assert_eq!(in_place, packed);
         let (mut permuted, mut product, mut sum) = (a.clone(), a.clone(), a.clone());
         for j in 0..n {
             for i in 0..m {

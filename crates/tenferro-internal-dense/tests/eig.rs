@@ -185,3 +185,61 @@ fn elements_whose_product_underflows_leave_independent_vectors() {
     let determinant = v[0] * v[3] - v[1] * v[2];
     assert!(determinant.norm() > 0.5, "{v:?}");
 }
+
+/// Column-major integers.
+fn integers(n: usize, rows: &[i32]) -> Vec<C64> {
+    (0..n * n).map(|at| f64::from(rows[at % n * n + at / n]).into()).collect()
+}
+
+#[test]
+fn vectors_of_defective_matrices_do_not_vanish() {
+    // Substitution in the Schur form gives a zero vector for one of each.
+    let a = integers(4, &[0, 0, 0, 1, 0, 0, 1, 1, 0, 1, 0, 1, 1, 0, 0, 0]);
+    let b = integers(3, &[1, -1, 0, 1, -1, -1, 0, 0, -1]);
+    for (n, a) in [(4, a), (3, b)] {
+        check::<f32>("defective", n, &a, 1.0);
+        check::<f64>("defective", n, &a, 1.0);
+        check::<Complex<f32>>("defective", n, &a, 1.0);
+        check::<Complex<f64>>("defective", n, &a, 1.0);
+    }
+    let mut rng = Rng(3);
+    for n in [3, 5, 8] {
+        for _ in 0..300 {
+            let element = |at: usize, x: f64| C64::from(f64::from(at % (n + 1) == 0) + 1e-15 * x);
+            let a: Vec<C64> = (0..n * n).map(|at| element(at, rng.next())).collect();
+            check::<f64>("nearly the identity", n, &a, 1.0);
+        }
+    }
+}
+
+/// Matrices of numbers from 1e-160 to 1e150: eigenvalues of any kind beside each other.
+#[test]
+fn residuals_of_conjugate_pairs_do_not_hide_each_other() {
+    let e = f64::EPSILON;
+    let (h, t) = (1e150, 1e-160);
+    let a = [
+        -1.0, e, e, 1.0, 3.0, 0.0, 0.0, 3.0, t, e, 3.0, 1.0, -1.0, 1.0, -1.0, 1.0, 3.0, e, 1.0, h, e, e, 0.0,
+        0.0, h, t, h, 0.0, 0.0, 3.0, 1.0, h, 1.0, 1.0, -1.0, 1.0,
+    ];
+    check::<f64>("far apart", 6, &a.map(C64::from), 1.0);
+    let mut rng = Rng(11);
+    let values = [0.0, 1.0, -1.0, 3.0, e, t, h, -h];
+    for n in [3, 4, 6, 8] {
+        for _ in 0..200 {
+            let a: Vec<C64> =
+                (0..n * n).map(|_| values[((rng.next() + 1.0) * 4.0) as usize].into()).collect();
+            check::<f64>("far apart", n, &a, 1.0);
+        }
+    }
+}
+
+#[test]
+fn graded_matrices_converge() {
+    for (n, step) in [(20, 7), (12, 7), (20, 3), (20, 1)] {
+        let a: Vec<C64> =
+            (0..n * n).map(|at| 10f64.powi(-((at % n + at / n) as i32) * step).into()).collect();
+        check::<f64>("graded", n, &a, 1.0);
+        check::<Complex<f64>>("graded", n, &a, 1.0);
+        check::<Complex<f32>>("graded", n, &a, 1.0);
+    }
+}

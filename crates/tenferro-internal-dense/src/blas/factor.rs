@@ -4,37 +4,47 @@ use num_complex::Complex;
 use smallvec::SmallVec;
 
 use super::{ComplexGesdd, Library, RealGesdd, ints, routines, work::with_work};
-use crate::{DenseError, Real, Vectors, workspace::filled};
+use crate::{DenseError, Vectors, workspace::filled};
 
-/// P A = L U in place, `perm` as of [`lu`](crate::Dense::lu); false if it was not done.
+/// Whether [`lu`] is there for a matrix whose largest extent is `order`.
+#[inline]
+pub(crate) fn has_lu<T: Library>(order: usize) -> bool {
+    routines::<T>(order).is_some_and(|routines| routines.getrf.is_some())
+}
+
+/// P A = L U in place, `perm` as of [`lu`](crate::Dense::lu); false if it was not done, or failed.
+///
+/// # Errors
+/// `Memory`.
 ///
 /// # Safety
 /// `a` is an m x n matrix, `perm` has room for m numbers.
-pub(crate) unsafe fn lu<T: Library>((m, n): (usize, usize), a: *mut T, perm: *mut i32) -> bool {
-    let call = || {
-        let getrf = routines::<T>(m.max(n))?.getrf?;
-        let k = m.min(n);
-        let [rows, columns, lda] = ints([m, n, m.max(1)])?;
-        let mut pivots = SmallVec::<[i32; 64]>::from_elem(0, k);
-        let mut info = 0;
-        // SAFETY: the caller's promise; there are k pivots, and they are used where they are rows.
-        unsafe {
-            getrf(&rows, &columns, a, &lda, pivots.as_mut_ptr(), &mut info);
-            for i in 0..m {
-                perm.add(i).write(i as i32);
-            }
-            if info < 0 || pivots.iter().zip(1..).any(|(&pivot, row)| pivot < row || pivot > rows) {
-                // The library has failed, and A is lost: what is left is not a number.
-                (0..m * n).for_each(|i| a.add(i).write(T::real(T::Real::of(f64::NAN))));
-                return Some(());
-            }
-            for (i, &pivot) in pivots.iter().enumerate() {
-                std::ptr::swap(perm.add(i), perm.add(pivot as usize - 1));
-            }
-        }
-        Some(())
+pub(crate) unsafe fn lu<T: Library>(
+    (m, n): (usize, usize),
+    a: *mut T,
+    perm: *mut i32,
+) -> Result<bool, DenseError> {
+    let (Some(getrf), Some([rows, columns, lda])) =
+        (routines::<T>(m.max(n)).and_then(|routines| routines.getrf), ints([m, n, m.max(1)]))
+    else {
+        return Ok(false);
     };
-    call().is_some()
+    let mut pivots = filled([m.min(n)], 0i32)?;
+    let mut info = 0;
+    // SAFETY: the caller's promise; there are min(m, n) pivots, and they are used where they are rows.
+    unsafe {
+        getrf(&rows, &columns, a, &lda, pivots.as_mut_ptr(), &mut info);
+        if info < 0 || pivots.iter().zip(1..).any(|(&pivot, row)| pivot < row || pivot > rows) {
+            return Ok(false);
+        }
+        for i in 0..m {
+            perm.add(i).write(i as i32);
+        }
+        for (i, &pivot) in pivots.iter().enumerate() {
+            std::ptr::swap(perm.add(i), perm.add(pivot as usize - 1));
+        }
+    }
+    Ok(true)
 }
 
 /// A = L L^H in place of the lower triangle, the other is not touched: the index of the pivot that is not positive

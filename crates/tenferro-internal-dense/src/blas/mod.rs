@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use num_complex::Complex;
 
 pub(crate) use eigen::{Eigen, eig, eigh, has_eig, has_eigh};
-pub(crate) use factor::{Svd, cholesky, has_qr, has_svd, lu, reflections, reflectors, svd};
+pub(crate) use factor::{Svd, cholesky, has_lu, has_qr, has_svd, lu, reflections, reflectors, svd};
 pub(crate) use product::{gemm, trsm};
 
 pub use abi::{

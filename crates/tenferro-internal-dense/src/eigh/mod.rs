@@ -140,7 +140,7 @@ impl<T: Provider> Job<T> {
             w.write_bytes(0, n);
             let values = std::slice::from_raw_parts_mut(w, n);
             let done = n > 0 && blas::eigh(n, v, w)?;
-            let good = done && values.is_sorted() && self.plausible(factor, &|k| values[k]);
+            let good = done && values.is_sorted() && self.plausible(factor, &|k| values[k])?;
             values.iter_mut().for_each(|w| *w = *w * inverse);
             Ok(good)
         }
@@ -148,9 +148,12 @@ impl<T: Provider> Job<T> {
 
     /// Whether V, which is written, and these eigenvalues are those of A times `factor`; see [`Factors`].
     ///
+    /// # Errors
+    /// `Memory`.
+    ///
     /// # Safety
     /// The promise of [`eigh`]; n is not 0.
-    unsafe fn plausible(&self, factor: T::Real, w: &dyn Fn(usize) -> T::Real) -> bool {
+    unsafe fn plausible(&self, factor: T::Real, w: &dyn Fn(usize) -> T::Real) -> Result<bool, DenseError> {
         let &Job { n, a, v, .. } = self;
         let at = |i: usize, j: usize| {
             // SAFETY: (i, j), or (j, i), lies in the triangle.
@@ -162,7 +165,7 @@ impl<T: Provider> Job<T> {
         let columns = Strided { ptr: v.cast_const(), row: 1, col: n as isize };
         let factors = Factors { u: columns, s: w, count: n, v: columns, conj: false };
         // SAFETY: the caller's promise.
-        unsafe { factors.plausible((n, n), image((n, n), at), largest) }
+        unsafe { factors.plausible((n, n), image((n, n), at)?, largest) }
     }
 
     /// By faer, with divide and conquer (for n >= 128) or by QR iterations only; false if the result is
@@ -186,7 +189,7 @@ impl<T: Provider> Job<T> {
                     return Ok(false);
                 }
                 let ordered = values.windows(2).all(|w| w[0].re() <= w[1].re());
-                if !ordered || !self.plausible(factor, &|k| values[k].re()) {
+                if !ordered || !self.plausible(factor, &|k| values[k].re())? {
                     return Ok(false);
                 }
                 for (i, x) in values.iter().enumerate() {

@@ -29,9 +29,10 @@ struct Block<'a, T> {
 }
 
 impl<'a, T: Lanes> Block<'a, T> {
-    /// The number of elements of the buffer of [`new`](Self::new).
-    fn room(rows: usize) -> usize {
-        rows.saturating_add(BLOCK).saturating_mul(BLOCK)
+    /// The number of elements of the buffer of [`new`](Self::new), and of the workspace of
+    /// [`apply`](Self::apply) to `count` columns, for blocks of up to `size` reflectors.
+    fn rooms(rows: usize, size: usize, count: usize) -> [usize; 2] {
+        [total([(rows, size), (size, size)]), size.saturating_mul(2).saturating_mul(count)]
     }
 
     /// # Safety
@@ -66,7 +67,7 @@ impl<'a, T: Lanes> Block<'a, T> {
         Block { v, t, rows, size }
     }
 
-    /// C <- (I - V T V^H) C, or its adjoint, with C of `rows x count`; `work` has 2 BLOCK `count` elements.
+    /// C <- (I - V T V^H) C, or its adjoint, with C of `rows x count`; for `work` see [`rooms`](Self::rooms).
     ///
     /// # Safety
     /// C is writable and initialised, and nobody else's.
@@ -75,7 +76,7 @@ impl<'a, T: Lanes> Block<'a, T> {
         if count == 0 {
             return;
         }
-        let (w, x) = work.split_at_mut(BLOCK * count);
+        let (w, x) = work.split_at_mut(size * count);
         let to = |w: &mut [T]| Target { ptr: w.as_mut_ptr(), row: 1, col: size as isize };
         let (v, vh) = (columns(self.v.as_ptr(), rows), adjoint(self.v.as_ptr(), rows));
         let t = if conj { adjoint(self.t.as_ptr(), size) } else { columns(self.t.as_ptr(), size) };
@@ -102,8 +103,11 @@ pub(super) unsafe fn factor<T: Lanes>(
     tau: &mut [T],
     par: Par,
 ) -> Result<(), DenseError> {
-    with_zeros::<T, _>(total([(1, Block::<T>::room(m)), (2 * BLOCK, n)]), |buffer| {
-        let (buffer, work) = buffer.split_at_mut(Block::<T>::room(m));
+    // The last panel has only columns right of it that make the matrix a wide one.
+    let size = tau.len().min(BLOCK);
+    let rooms = if n > size { Block::<T>::rooms(m, size, n - size) } else { [0; 2] };
+    with_zeros::<T, _>(rooms[0].saturating_add(rooms[1]), |buffer| {
+        let (buffer, work) = buffer.split_at_mut(rooms[0]);
         let mut start = 0;
         for tau in tau.chunks_mut(BLOCK) {
             let (rows, size) = (m - start, tau.len());
@@ -118,7 +122,7 @@ pub(super) unsafe fn factor<T: Lanes>(
                         let column = std::slice::from_raw_parts(at.add(j * m), rows);
                         column.iter().enumerate().for_each(|(i, &x)| a.put(i, j, x));
                     }
-                    dispatch(Factorization { a: &mut a, v: &mut v, tau, perm: None, rows });
+                    dispatch(Factorization { a: &mut a, v: &mut v, tau, pivoting: None, rows });
                     store((rows, size), &a, &v, T::Real::ONE, (at, m));
                 })?;
                 let left = n - start - size;
@@ -156,8 +160,9 @@ pub(super) unsafe fn product<T: Lanes>(
             q.add(j + j * m).write(T::ONE);
         }
     }
-    with_zeros::<T, _>(total([(1, Block::<T>::room(m)), (2 * BLOCK, count)]), |buffer| {
-        let (buffer, work) = buffer.split_at_mut(Block::<T>::room(m));
+    let rooms = Block::<T>::rooms(m, tau.len().min(BLOCK), count);
+    with_zeros::<T, _>(rooms[0].saturating_add(rooms[1]), |buffer| {
+        let (buffer, work) = buffer.split_at_mut(rooms[0]);
         for (b, tau) in tau.chunks(BLOCK).enumerate().rev() {
             let start = b * BLOCK;
             // SAFETY: as above.
@@ -187,8 +192,9 @@ pub(super) unsafe fn apply<T: Lanes>(
     c: *mut T,
     par: Par,
 ) -> Result<(), DenseError> {
-    with_zeros::<T, _>(total([(1, Block::<T>::room(m)), (2 * BLOCK, count)]), |buffer| {
-        let (buffer, work) = buffer.split_at_mut(Block::<T>::room(m));
+    let rooms = Block::<T>::rooms(m, tau.len().min(BLOCK), count);
+    with_zeros::<T, _>(rooms[0].saturating_add(rooms[1]), |buffer| {
+        let (buffer, work) = buffer.split_at_mut(rooms[0]);
         let blocks = tau.len().div_ceil(BLOCK);
         for step in 0..blocks {
             let b = if conj { step } else { blocks - 1 - step };

@@ -13,9 +13,10 @@ use num_complex::Complex;
 
 use crate::simd::{Loops, dispatch};
 use crate::svd::{balance, half_of_largest_of};
-use crate::workspace::{total, with_zeros};
+use crate::workspace::{filled, total, with_zeros};
 use crate::{DenseError, Field, Real, Strided, blas};
 use lanes::{Columns, Lanes, height, with_lines};
+use reflect::Pivoting;
 
 /// Which factors of an `m x n` matrix with `k = min(m, n)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,16 +129,16 @@ struct Factorization<'a, 'b, T: Lanes> {
     a: &'a mut Columns<'b, T>,
     v: &'a mut Columns<'b, T>,
     tau: &'a mut [T],
-    perm: Option<&'a mut [i32]>,
+    pivoting: Option<Pivoting<'a, T::Real>>,
     rows: usize,
 }
 
 impl<T: Lanes> Loops for Factorization<'_, '_, T> {
     #[inline(always)]
     unsafe fn run<const FMA: bool>(self) {
-        match self.perm {
+        match self.pivoting {
             None => reflect::factor::<T, FMA>(self.a, self.v, self.tau),
-            Some(perm) => reflect::factor_pivoted::<T, FMA>(self.a, self.v, self.tau, perm, self.rows),
+            Some(p) => reflect::factor_pivoted::<T, FMA>(self.a, self.v, self.tau, p, self.rows),
         }
     }
 }
@@ -151,7 +152,7 @@ struct Whole<'a, T: Lanes> {
     q: *mut T,
     r: *mut T,
     form: QrForm,
-    perm: Option<&'a mut [i32]>,
+    pivoting: Option<Pivoting<'a, T::Real>>,
 }
 
 impl<T: Lanes> Loops for Whole<'_, T> {
@@ -167,7 +168,8 @@ impl<T: Lanes> Loops for Whole<'_, T> {
         // SAFETY: the caller of `qr` promises the memory of A, Q and R.
         unsafe {
             load((m, n), self.a, self.scales.0, &mut a);
-            let job = Factorization { a: &mut a, v: &mut v, tau: &mut tau, perm: self.perm, rows: m };
+            let pivoting = self.pivoting;
+            let job = Factorization { a: &mut a, v: &mut v, tau: &mut tau, pivoting, rows: m };
             job.run::<FMA>();
             reflect::product::<T, FMA>(&v, &tau, &mut q);
             let negative = |i: usize| self.form.positive && a.at(i, i).re() < T::Real::ZERO;
@@ -247,17 +249,20 @@ unsafe fn qr<T: Lanes>(
         if let Some(perm) = &mut perm {
             (0i32..).zip(perm.iter_mut()).for_each(|(i, p)| *p = i);
         }
-        let lapack = perm.is_none() && k > 0 && blas::has_qr::<T>(m.max(n));
+        let mut lengths =
+            filled([perm.as_ref().map_or(0, |perm| perm.len())], (T::Real::ZERO, T::Real::ZERO))?;
+        let pivoting = perm.map(|perm| Pivoting { perm, lengths: &mut lengths });
+        let lapack = pivoting.is_none() && k > 0 && blas::has_qr::<T>(m.max(n));
         if !lapack && small(m, k, n.max(columns)) {
             return with_lines::<T, _>(height::<T>(m) * (n + k + columns), |lines| {
-                dispatch(Whole { shape: (m, n), a, scales, lines, q, r, form, perm });
+                dispatch(Whole { shape: (m, n), a, scales, lines, q, r, form, pivoting });
             });
         }
         with_zeros::<T, _>(total([(m, n), (1, k)]), |buffer| {
             let (packed, tau) = buffer.split_at_mut(m * n);
             let (v, tau) = (packed.as_mut_ptr(), &mut tau[..k]);
             if !(lapack && factors_by_lapack((m, n), a, scales, v, tau)?) {
-                packed_factors((m, n), a, scales, v, tau, perm, par)?;
+                packed_factors((m, n), a, scales, v, tau, pivoting, par)?;
             }
             let at = |i: usize, j: usize| packed[i + j * m];
             for j in 0..n {
@@ -279,26 +284,26 @@ unsafe fn qr<T: Lanes>(
 }
 
 /// # Safety
-/// As for [`Qr::householder`]; `perm`, if there is one, is the identity.
+/// As for [`Qr::householder`]; a permutation is the identity.
 unsafe fn packed_factors<T: Lanes>(
     (m, n): (usize, usize),
     a: Strided<*const T>,
     scales: (T::Real, T::Real),
     packed: *mut T,
     tau: &mut [T],
-    perm: Option<&mut [i32]>,
+    pivoting: Option<Pivoting<T::Real>>,
     par: Par,
 ) -> Result<(), DenseError> {
     let k = m.min(n);
     // SAFETY: the caller's promise.
     unsafe {
-        if perm.is_some() || small(m, k, n) {
+        if pivoting.is_some() || small(m, k, n) {
             let h = height::<T>(m);
             return with_lines::<T, _>(total([(h, n), (h, k)]), |lines| {
                 let (mut a_, rest) = Columns::<T>::split(lines, h, n);
                 let (mut v, _) = Columns::<T>::split(rest, h, k);
                 load((m, n), a, scales.0, &mut a_);
-                dispatch(Factorization { a: &mut a_, v: &mut v, tau, perm, rows: m });
+                dispatch(Factorization { a: &mut a_, v: &mut v, tau, pivoting, rows: m });
                 store((m, n), &a_, &v, scales.1, (packed, m));
             });
         }

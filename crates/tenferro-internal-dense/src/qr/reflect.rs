@@ -125,6 +125,13 @@ fn eliminate<T: Lanes, const FMA: bool>(a: &mut Columns<T>, v: &mut Columns<T>, 
     reflect::<T, FMA>(&v[j / T::LANES..], t.conj(), rest, height);
 }
 
+/// The exchanged columns of [`factor_pivoted`], and workspace of as many elements.
+pub(super) struct Pivoting<'a, R> {
+    pub(super) perm: &'a mut [i32],
+    /// The length of each column from row j on, and when it was last computed from the elements.
+    pub(super) lengths: &'a mut [(R, R)],
+}
+
 /// As [`factor`], each step with the longest of the remaining columns, `perm` permuted along with them.
 /// Lengths are updated, and computed anew where too many digits have cancelled (Z. Drmac and Z. Bujanovic,
 /// ACM Trans. Math. Softw. 35 (2008), as in LAPACK xLAQP2).
@@ -133,13 +140,14 @@ pub(super) fn factor_pivoted<T: Lanes, const FMA: bool>(
     a: &mut Columns<T>,
     v: &mut Columns<T>,
     tau: &mut [T],
-    perm: &mut [i32],
+    Pivoting { perm, lengths }: Pivoting<T::Real>,
     rows: usize,
 ) {
     let (zero, one) = (T::Real::ZERO, T::Real::ONE);
-    // The length of each column from row j on, and when it was last computed from the elements.
-    let mut lengths: smallvec::SmallVec<[(T::Real, T::Real); 32]> =
-        (0..perm.len()).map(|c| length::<T, FMA>(a.column(c), 0)).map(|l| (l, l)).collect();
+    for (c, lengths) in lengths.iter_mut().enumerate() {
+        let length = length::<T, FMA>(a.column(c), 0);
+        *lengths = (length, length);
+    }
     let (height, cancelled) = (a.height, T::Real::EPS.sqrt());
     for (j, tau) in tau.iter_mut().enumerate() {
         let longest = (j..perm.len()).fold(j, |p, c| if lengths[c].0 > lengths[p].0 { c } else { p });

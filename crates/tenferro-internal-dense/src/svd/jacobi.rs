@@ -6,7 +6,7 @@
 use super::{Job, balance, negligible};
 use crate::householder::Reflection;
 use crate::simd::{Loops, dispatch};
-use crate::workspace::{total, with_zeros};
+use crate::workspace::{filled, total, with_zeros};
 use crate::{DenseError, Field, Real};
 
 impl<T: Field> Job<T> {
@@ -22,9 +22,11 @@ impl<T: Field> Job<T> {
         let (rows, k) = (self.m.max(self.n), self.m.min(self.n));
         // Not zero even for an empty matrix, which has no columns of this length.
         let ld = k.max(1).next_multiple_of(4);
-        with_zeros::<T, _>(total([(rows, k), (2 * ld, k), (2, k)]), |buffer| {
+        let (mut permutation, mut norms) = (filled([k], 0u32)?, filled([k], T::Real::ZERO)?);
+        let lists = (&mut permutation[..], &mut norms[..]);
+        with_zeros::<T, _>(total([(rows, k), (2 * ld, k), (2, k), (1, rows)]), |buffer| {
             // SAFETY: the caller's promise.
-            unsafe { dispatch(Jacobi { job: self, buffer, shape: (rows, k), wide, ld }) };
+            unsafe { dispatch(Jacobi { job: self, buffer, lists, shape: (rows, k), wide, ld }) };
         })
     }
 
@@ -37,6 +39,7 @@ impl<T: Field> Job<T> {
     unsafe fn jacobi<const LD: usize>(
         &self,
         buffer: &mut [T],
+        (permutation, norms): (&mut [u32], &mut [T::Real]),
         (rows, k): (usize, usize),
         wide: bool,
         ld: usize,
@@ -46,22 +49,22 @@ impl<T: Field> Job<T> {
         let (qr, buffer) = buffer.split_at_mut(rows * k);
         let (x, buffer) = buffer.split_at_mut(ld * k);
         let (w, buffer) = buffer.split_at_mut(ld * k);
-        let (tau, values) = buffer.split_at_mut(k);
-        let mut permutation = smallvec::SmallVec::<[u32; 32]>::new();
-        permutation.extend(0..k as u32);
+        let (tau, buffer) = buffer.split_at_mut(k);
+        let (values, z) = buffer.split_at_mut(k);
+        permutation.iter_mut().zip(0..).for_each(|(p, i)| *p = i);
         for j in 0..k {
             for i in 0..rows {
                 // SAFETY: (i, j) lies in the tall one of A and A^H.
                 qr[i + j * rows] = unsafe { self.at(i, j, wide) }.scale(factor);
             }
         }
-        pivoted_qr(qr, rows, tau, &mut permutation);
+        pivoted_qr(qr, rows, tau, permutation);
         for j in 0..k {
             for i in 0..=j {
                 x[j + i * ld] = qr[i + j * rows].conj();
             }
         }
-        orthogonalise(x, w, ld, k);
+        orthogonalise(x, w, ld, norms);
         sort_and_normalise(x, w, values, ld);
         // U of the tall matrix is Q [W; 0], with unit columns appended to W if it is to be square.
         let columns = if self.full { rows } else { k };
@@ -80,9 +83,8 @@ impl<T: Field> Job<T> {
             }
             // Q is applied to contiguous columns; for a wide matrix these go to the rows of Vh afterwards.
             if wide {
-                let mut z = smallvec::SmallVec::<[T; 64]>::from_elem(T::ZERO, rows);
                 for j in 0..columns {
-                    apply(qr, tau, (w, ld), j, &mut z);
+                    apply(qr, tau, (w, ld), j, z);
                     for (i, z) in z.iter().enumerate() {
                         left.add(j + i * columns).write(z.conj());
                     }
@@ -102,6 +104,7 @@ impl<T: Field> Job<T> {
 struct Jacobi<'a, T: Field> {
     job: &'a Job<T>,
     buffer: &'a mut [T],
+    lists: (&'a mut [u32], &'a mut [T::Real]),
     shape: (usize, usize),
     wide: bool,
     ld: usize,
@@ -110,13 +113,13 @@ struct Jacobi<'a, T: Field> {
 impl<T: Field> Loops for Jacobi<'_, T> {
     #[inline(always)]
     unsafe fn run<const FMA: bool>(self) {
-        let Jacobi { job, buffer, shape, wide, ld } = self;
+        let Jacobi { job, buffer, lists, shape, wide, ld } = self;
         // SAFETY: the caller's promise.
         unsafe {
             match ld {
-                4 => job.jacobi::<4>(buffer, shape, wide, ld),
-                8 => job.jacobi::<8>(buffer, shape, wide, ld),
-                _ => job.jacobi::<0>(buffer, shape, wide, ld),
+                4 => job.jacobi::<4>(buffer, lists, shape, wide, ld),
+                8 => job.jacobi::<8>(buffer, lists, shape, wide, ld),
+                _ => job.jacobi::<0>(buffer, lists, shape, wide, ld),
             }
         }
     }
@@ -225,14 +228,14 @@ const PAIRS: usize = 4;
 /// orthogonal to working precision, and accumulates the rotations in W. Columns are `ld` apart and
 /// padded with zeros.
 #[inline(always)]
-fn orthogonalise<T: Field>(x: &mut [T], w: &mut [T], ld: usize, k: usize) {
+fn orthogonalise<T: Field>(x: &mut [T], w: &mut [T], ld: usize, norms: &mut [T::Real]) {
     // Quadratic convergence ends in 4 to 8 sweeps; the bound only guards against cycling on rounding errors.
     const SWEEPS: usize = 40;
+    let k = norms.len();
     for j in 0..k {
         w[j * ld + j] = T::ONE;
     }
     let tolerance = T::Real::of(k as f64).sqrt() * T::Real::EPS;
-    let mut norms = smallvec::SmallVec::<[T::Real; 32]>::from_elem(T::Real::ZERO, k);
     for _ in 0..SWEEPS {
         // Between rotations norms are updated, so that a sweep without any has seen exact ones.
         for (norm, x) in norms.iter_mut().zip(x.chunks_exact(ld)) {
@@ -249,12 +252,12 @@ fn orthogonalise<T: Field>(x: &mut [T], w: &mut [T], ld: usize, k: usize) {
                 pairs[count] = pair;
                 count += 1;
                 if count == PAIRS {
-                    rotated |= turn(x, w, &mut norms, ld, &pairs, tolerance);
+                    rotated |= turn(x, w, norms, ld, &pairs, tolerance);
                     count = 0;
                 }
             }
             if count > 0 {
-                rotated |= turn(x, w, &mut norms, ld, &pairs[..count], tolerance);
+                rotated |= turn(x, w, norms, ld, &pairs[..count], tolerance);
             }
         }
         if !rotated {

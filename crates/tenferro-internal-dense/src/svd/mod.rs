@@ -230,7 +230,7 @@ impl<T: Provider> Job<T> {
                 let ordered = values.windows(2).all(|w| w[0].re() >= w[1].re());
                 let right = (Strided { ptr: v.as_ptr(), row: 1, col: n as isize }, false);
                 let good = ordered && values[k - 1].re() >= T::Real::ZERO;
-                if !good || !self.plausible(factor, &|k| values[k].re(), right) {
+                if !good || !self.plausible(factor, &|k| values[k].re(), right)? {
                     return Ok(false);
                 }
                 for (i, x) in values.iter().enumerate() {
@@ -277,13 +277,16 @@ impl<T: Provider> Job<T> {
         let rows = if vectors == Vectors::Full { n } else { k };
         let right = (Strided { ptr: vh.cast_const(), row: rows as isize, col: 1 }, true);
         // SAFETY: the factors have been written.
-        let good = ordered && unsafe { self.plausible(factor, &|k| values[k], right) };
+        let good = ordered && unsafe { self.plausible(factor, &|k| values[k], right) }?;
         values.iter_mut().for_each(|s| *s = *s * inverse);
         Ok(good)
     }
 
     /// Whether U, which is written, these values, and V, or its conjugate, are factors of A times `factor`;
     /// see [`Factors`].
+    ///
+    /// # Errors
+    /// `Memory`.
     ///
     /// # Safety
     /// The promise of [`svd`]; there is a value. V has as many columns as there are values.
@@ -292,13 +295,13 @@ impl<T: Provider> Job<T> {
         factor: T::Real,
         s: &dyn Fn(usize) -> T::Real,
         (v, conj): (Strided<*const T>, bool),
-    ) -> bool {
+    ) -> Result<bool, DenseError> {
         let &Job { m, n, u, .. } = self;
         // SAFETY: (i, j) lies in the matrix.
         let at = |i: usize, j: usize| unsafe { self.at(i, j, false) }.scale(factor);
         let u = Strided { ptr: u.cast_const(), row: 1, col: m as isize };
         let factors = Factors { u, s, count: m.min(n), v, conj };
         // SAFETY: the caller's promise.
-        unsafe { factors.plausible((m, n), image((m, n), at), s(0)) }
+        unsafe { factors.plausible((m, n), image((m, n), at)?, s(0)) }
     }
 }
