@@ -110,15 +110,22 @@ unsafe fn eig<T: Provider<Complex: Dense> + Dense>(
                     *x = at(i, j).scale(factor);
                 }
             }
-            let found =
-                by_lapack(scaled, values, vectors)? || T::general_evd(scaled, values, vectors, par)? || {
+            for attempt in 0..3 {
+                if attempt == 2 {
                     disturb(scaled);
-                    T::general_evd(scaled, values, vectors, par)?
+                }
+                let found = match attempt {
+                    0 => by_lapack(scaled, values, vectors)?,
+                    _ => T::general_evd(scaled, values, vectors, par)?,
                 };
-            Ok(found && {
-                T::unpack(values, vectors, w, v);
-                Pairs { a: scaled, w, v, rows }.settle(par)?
-            })
+                if found {
+                    T::unpack(values, vectors, w, v);
+                    if (Pairs { a: scaled, w, v, rows: &mut *rows }).settle(par)? {
+                        return Ok(true);
+                    }
+                }
+            }
+            Ok(false)
         })??;
         if !done {
             return Err(DenseError::NoConvergence);
@@ -140,7 +147,7 @@ fn by_lapack<T: Provider>(a: &[T], values: &mut [T], vectors: &mut [T]) -> Resul
 }
 
 /// Changes elements, the largest of which are near 1, by less than rounding errors of these. The reduction of a
-/// graded matrix may leave numbers so small that the iteration fails on their squares.
+/// graded matrix may leave numbers so small that the iteration ends with false eigenvalues.
 fn disturb<T: Field>(a: &mut [T]) {
     let size = T::Real::EPS * T::Real::of(0.25);
     a.iter_mut().enumerate().for_each(|(i, x)| *x = *x + T::real(size * T::Real::of(sign(i, 1))));
