@@ -381,6 +381,10 @@ pub(crate) struct Scratch<const N: usize>([u8; N]);
 
 /// Plans the loop over outputs and inputs; operands without strides get those of a compact array.
 fn plan(shape: &[usize], inputs: &[Input], outputs: &[Output]) -> LoopPlan {
+    // Beside an extent of 0, the others may be of any size.
+    if shape.contains(&0) {
+        return LoopPlan::one_axis(outputs.len() + inputs.len(), 0, 1);
+    }
     let strides = || outputs.iter().map(|y| y.strides).chain(inputs.iter().map(|x| x.strides));
     if strides().all(|s| s.is_none_or(|s| is_compact(shape, s))) {
         return LoopPlan::one_axis(outputs.len() + inputs.len(), elements(shape), 1);
@@ -506,6 +510,19 @@ mod tests {
             unsafe { run(&threads(1), &shape, &[from], &steps, &[Output { step: 2, ..to }]) };
             prop_assert_eq!(&x, &expected);
         }
+    }
+
+    #[test]
+    fn no_elements_have_extents_of_any_size() {
+        let shape = [1 << 40, 1 << 40, 0];
+        let (x, mut y) = ([1.0f64], [7.0f64]);
+        for strides in [Some(&[0, 0, 0][..]), None] {
+            let from = Input { ptr: x.as_ptr().cast(), size: 8, strides };
+            let to = Output { ptr: y.as_mut_ptr().cast(), size: 8, strides: None, step: 0 };
+            // SAFETY: there is nothing to read or write.
+            unsafe { map(&threads(2), &shape, (axpy, std::ptr::null(), 1), &[from, from], to) };
+        }
+        assert_eq!(y, [7.0]);
     }
 
     #[test]
