@@ -26,6 +26,7 @@
 //! # Ok::<(), tenferro_tensor::Error>(())
 //! ```
 
+mod balance;
 mod batch;
 mod checked;
 mod cholesky;

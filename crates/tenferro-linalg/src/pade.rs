@@ -4,11 +4,12 @@
 //! revisited", SIAM J. Matrix Anal. Appl. 26 (2005), by the 1-norm of A, up to degree 9; beyond, those of A.
 //! H. Al-Mohy and N. J. Higham, "A new scaling and squaring algorithm for the matrix exponential", SIAM J.
 //! Matrix Anal. Appl. 31 (2009), by norms of powers of A, which a matrix far from normal needs: scaled by its
-//! own norm, it would lose all digits.
+//! own norm, it would lose all digits. Before, a similarity makes elements small: see [`Balance`].
 //!
 //! Derivatives come from the same computation in [`Jet`]s. All powers are taken of a matrix of norm at most
 //! 1, and scaled by powers of two, which is exact: nothing overflows that the result does not.
 
+use crate::balance::Balance;
 use tenferro_internal_dense::{Dense, DenseError, Factor, Field, Par, Strided, Target, allocated};
 use tenferro_tensor::{C64, Scalar};
 
@@ -90,16 +91,33 @@ pub(crate) fn exponential<D: Double>(
         y.iter_mut().step_by(order + 1).for_each(|z| *z = D::from_c64(z.to_c64().exp()));
         return Ok(y);
     }
+    let balance = Balance::new(order, &operands[0])?;
+    // That an element of D^-1 X D has over one of X.
+    let shift = |i: usize, j: usize| match &balance {
+        Some(balance) => balance.exponents[j] - balance.exponents[i],
+        None => 0,
+    };
+    let position = |at: usize| (at % order, at / order);
     // The derivative is linear in each direction. Its size is taken as that of A, but as 1 at least: the
     // approximation is exact relative to the whole exponential, of which the derivative along small ones is
     // little.
-    let exponents: Vec<i32> = operands.iter().map(|x| exponent(x)).collect();
+    let exponents: Vec<i32> = match &balance {
+        None => operands.iter().map(|x| exponent(x)).collect(),
+        Some(_) => operands.iter().map(|x| shifted_exponent(order, x, shift)).collect(),
+    };
     let unit = exponents[0].max(0);
     let bound = |e: i32| e + (order as f64).log2().ceil() as i32;
     let shrink = bound(exponents[0]).max(0);
     let mut parts: Vec<Option<Vec<D>>> = (0..1 << directions).map(|_| None).collect();
     for (i, mut x) in operands.into_iter().enumerate() {
-        scale(&mut x, -shrink - if i == 0 { 0 } else { exponents[i] - unit });
+        let by = -shrink - if i == 0 { 0 } else { exponents[i] - unit };
+        match &balance {
+            None => scale(&mut x, by),
+            Some(_) => x.iter_mut().enumerate().for_each(|(at, z)| {
+                let (i, j) = position(at);
+                *z = times_power(*z, by + shift(i, j));
+            }),
+        }
         let set = if i == 0 { 0 } else { 1 << (i - 1) };
         parts[set] = Some(x).filter(|x| i == 0 || x.iter().any(|z| z.abs1() > 0.0));
     }
@@ -109,7 +127,16 @@ pub(crate) fn exponential<D: Double>(
         Some(top) => top,
         None => allocated([order, order], D::real(0.0))?,
     };
-    exponents[1..].iter().for_each(|e| scale(&mut top, e - unit));
+    let by = exponents[1..].iter().map(|e| e - unit).sum();
+    match &balance {
+        None => scale(&mut top, by),
+        Some(balance) => top.iter_mut().enumerate().for_each(|(at, z)| {
+            let (i, j) = position(at);
+            // A rounding error there would be scaled up. Directions may have elements where A has no path.
+            let zero = directions == 0 && balance.is_zero(i, j);
+            *z = if zero { D::real(0.0) } else { times_power(*z, by - shift(i, j)) };
+        }),
+    }
     Ok(top)
 }
 
@@ -124,6 +151,13 @@ fn exponent<D: Double>(x: &[D]) -> i32 {
     if largest == 0.0 { 0 } else { largest.log2().ceil() as i32 + D::COMPLEX as i32 }
 }
 
+/// [`exponent`] of the elements times `2^shift(i, j)`.
+fn shifted_exponent<D: Double>(order: usize, x: &[D], shift: impl Fn(usize, usize) -> i32) -> i32 {
+    let exponents = x.iter().enumerate().filter(|(_, z)| z.abs1() > 0.0);
+    let exponents = exponents.map(|(at, z)| exponent(&[*z]) + shift(at % order, at / order));
+    exponents.max().unwrap_or(0)
+}
+
 /// Times `2^e`, in steps that are numbers of the type.
 fn scale<D: Double>(x: &mut [D], e: i32) {
     let mut left = e;
@@ -133,6 +167,12 @@ fn scale<D: Double>(x: &mut [D], e: i32) {
         x.iter_mut().for_each(|z| *z = z.scale(factor));
         left -= step;
     }
+}
+
+fn times_power<D: Double>(z: D, e: i32) -> D {
+    let mut one = [z];
+    scale(&mut one, e);
+    one[0]
 }
 
 /// What is common to all matrices of a computation.

@@ -87,6 +87,51 @@ fn exponentials_of_badly_scaled_matrices_are_accurate() {
     }
 }
 
+/// `[[1, b], [0, 2]]` and what it becomes when permuted, or with a small number instead of zero.
+#[test]
+fn exponentials_of_matrices_far_from_normal_are_accurate() {
+    let (e, e2) = (1f64.exp(), 2f64.exp());
+    for power in [0, 5, 16, 30, 50, 100, 155, 250, 300] {
+        let b = 10f64.powi(power);
+        let want = [[e, b * (e2 - e)], [0.0, e2]];
+        let close = |got: &[C64], want: [[f64; 2]; 2]| {
+            for (at, z) in got.iter().enumerate() {
+                let want = want[at % 2][at / 2];
+                assert!((z - want).norm() <= 1e-14 * want, "{power}: {got:?}");
+            }
+        };
+        let exp = |a: Tensor| on_cpu(|| numbers(&tensor(&matrix_exp(&now(&a)))));
+        close(&exp(rows([[1.0, b], [0.0, 2.0]])), want);
+        close(&exp(rows([[2.0, 0.0], [b, 1.0]])), [[e2, 0.0], [want[0][1], e]]);
+        // The similarity by diag(b, 1) of [[1, 1], [1, 1]], whose exponential has (e^2 +- 1) / 2.
+        let (plus, minus) = ((e2 + 1.0) / 2.0, (e2 - 1.0) / 2.0);
+        close(&exp(rows([[1.0, b], [1.0 / b, 1.0]])), [[plus, b * minus], [minus / b, plus]]);
+        // No path leads from the first row to the last one.
+        let apart = exp(rows([[1.0, b, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 2.0]]));
+        close(&[apart[0], apart[1], apart[3], apart[4]], want);
+        assert_eq!([2, 5, 6, 7].map(|at| apart[at]), [C64::new(0.0, 0.0); 4]);
+    }
+}
+
+/// `D exp(A)[E] = D L D^-1` for `L = D exp(D^-1 A D)[D^-1 E D]`, which is exact with powers of two.
+#[test]
+fn derivatives_far_from_normal_are_those_of_a_similar_matrix() {
+    let b = 2f64.powi(166);
+    let directions = [[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 0.0]]];
+    for direction in directions {
+        let along = |b: f64| {
+            let e = rows([[direction[0][0], b * direction[0][1]], [direction[1][0] / b, direction[1][1]]]);
+            let a = rows([[1.0, b], [0.0, 2.0]]);
+            on_cpu(|| numbers(&tensor(&apply1(&MatrixExp, &[&now(&a), &now(&e)]))))
+        };
+        let (got, near) = (along(b), along(1.0));
+        for at in 0..4 {
+            let want = near[at] * [1.0, 1.0 / b, b, 1.0][at];
+            assert!((got[at] - want).norm() <= 1e-13 * want.norm(), "{direction:?}: {got:?} {near:?}");
+        }
+    }
+}
+
 #[test]
 fn exponentials_of_extreme_matrices_are_what_they_must_be() {
     on_cpu(|| {

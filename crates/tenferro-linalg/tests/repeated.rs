@@ -103,6 +103,20 @@ fn positions_that_repeat_are_no_permutation() {
     });
 }
 
+/// Triangles, of which the factors are, take no time by their columns, either.
+#[test]
+fn matrices_without_rows_are_no_work() {
+    on_cpu(|| {
+        let wide = 1usize << 50;
+        let a = of(&[0, wide]);
+        let (_, l, u) = lu(&a);
+        let (upper, repeated) = (a.triu(0), (&a + &a).tril(1));
+        for (y, shape) in [(l, [0, 0]), (u, [0, wide]), (upper, [0, wide]), (repeated, [0, wide])] {
+            assert_eq!(y.value().unwrap().duplicate().unwrap().shape(), shape);
+        }
+    });
+}
+
 #[test]
 fn no_right_hand_sides_are_no_work() {
     on_cpu(|| {
