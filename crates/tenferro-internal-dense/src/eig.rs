@@ -255,7 +255,9 @@ impl<T: Dense<Complex: Dense>> Pairs<'_, T> {
         let unit = T::Real::of(10.0 * n as f64) * T::Real::EPS * norm;
         let mut off = filled([n], T::Real::ZERO)?;
         self.residuals(&mut off, par)?;
-        for j in (0..n).filter(|&j| !(off[j] <= unit)) {
+        // NaN is not small.
+        let small = |j: usize| off[j] <= unit;
+        for j in (0..n).filter(|&j| !small(j)) {
             // The vector of the conjugate eigenvalue, which precedes this one, has been settled.
             let pair = !T::COMPLEX && self.w[j].im() < T::Real::ZERO;
             let (before, v) = self.v.split_at_mut(j * n);

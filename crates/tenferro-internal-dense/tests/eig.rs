@@ -205,7 +205,7 @@ fn vectors_of_defective_matrices_do_not_vanish() {
     let mut rng = Rng(3);
     for n in [3, 5, 8] {
         for _ in 0..300 {
-            let element = |at: usize, x: f64| C64::from(f64::from(at % (n + 1) == 0) + 1e-15 * x);
+            let element = |at: usize, x: f64| C64::from(f64::from(at.is_multiple_of(n + 1)) + 1e-15 * x);
             let a: Vec<C64> = (0..n * n).map(|at| element(at, rng.next())).collect();
             check::<f64>("nearly the identity", n, &a, 1.0);
         }
