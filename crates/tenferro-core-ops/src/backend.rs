@@ -82,7 +82,7 @@ pub enum Out<'a> {
     /// `view = alpha * result + beta * view` for the one output.
     ///
     /// The factors are taken in the dtype of the output, and mean what they mean in BLAS whatever the operation:
-    /// with `alpha = 0` the result is not computed, with `beta = 0` the view is not read, so that a NaN or an
+    /// with `alpha = 0` the result does not count, with `beta = 0` the view is not read, so that a NaN or an
     /// infinity there is gone; and a factor of 1 multiplies nothing, so that an infinite complex number stays
     /// what it is. The one exception are complex matrix products, where a provider may multiply its sums by 1,
     /// and a view in which neither rows nor columns are contiguous: what is infinite then gets a NaN part.

@@ -211,6 +211,11 @@ impl CpuBackend {
                 &mut Out::Into(vec![view]),
             )
         };
+        if let Some((t, a)) = results.iter().zip(y).find(|(t, a)| t.shape() != &a.shape[..]) {
+            // Of an operation that finds its extents while it runs; the views have the bounds.
+            let got = format_args!("{:?}", t.shape());
+            return Err(Error::shape(op, "result for a destination", got, format_args!("{:?}", a.shape)));
+        }
         match std::mem::replace(out, Out::New) {
             Out::New => return Ok(results),
             Out::Into(views) => {

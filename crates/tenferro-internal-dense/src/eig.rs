@@ -367,6 +367,7 @@ fn substitute<C: Field<Complex = C>>(packed: &[C], x: &mut [C]) {
         }
     };
     for (j, column) in packed.chunks_exact(n).enumerate() {
+        rescale(x);
         let weight = x[j];
         for (x, &l) in x[j + 1..].iter_mut().zip(&column[j + 1..]) {
             *x = *x - l * weight;

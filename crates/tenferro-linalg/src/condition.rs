@@ -15,7 +15,7 @@ use tenferro_tensor::{Error, Result};
 
 /// The condition number `|A| |A^-1|` of each matrix; for [`MatrixNorm::Two`] of a rectangular one, too,
 /// `s_1 / s_k`, and `s_k / s_1` for [`MatrixNorm::MinusTwo`]. Of a singular matrix it is infinite, with
-/// derivative 0. Axes from 2 on are batch axes.
+/// derivative 0; for `MinusTwo` it is 0. Axes from 2 on are batch axes.
 ///
 /// For [`MatrixNorm::Two`] and [`MatrixNorm::MinusTwo`] the derivative exists where the largest and the
 /// smallest singular value are single ones. The others, [`MatrixNorm::Nuclear`] with them, ask for no gaps.

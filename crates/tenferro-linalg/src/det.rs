@@ -311,15 +311,15 @@ fn add_terms<T: Element>(
         rest = rest.times(products[start + end * (n + 1)]);
         start = end + 1;
     }
-    let rest = rest.number();
-    if rest == <T as Field>::ZERO {
+    if rest.parts().0 == <T as Field>::ZERO {
         return;
     }
     for (o, odd) in orders {
-        let first = if *odd { -rest } else { rest };
-        let value = (1..r.len()).fold(first, |v, p| v * f[p - 1][r[p] + r[o[p]] * n]);
+        // A product that overflows alone may not with the factors.
+        let factors = (1..r.len()).map(|p| Product::of(f[p - 1][r[p] + r[o[p]] * n]));
+        let value = factors.fold(rest, Product::times).number();
         let at = r[0] + r[o[0]] * n;
-        g[at] = g[at] + value;
+        g[at] = g[at] + if *odd { -value } else { value };
     }
 }
 

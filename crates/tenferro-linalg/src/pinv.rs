@@ -70,8 +70,8 @@ impl Primitive for Pinv {
 }
 
 /// The pseudo-inverse `A^+` of Moore and Penrose, `n x m` for an `m x n` matrix. Singular values that count
-/// as zero by `tolerance` are left out; the derivative is that at constant rank, as if they were zero. Axes
-/// from 2 on are batch axes.
+/// as zero by `tolerance` are left out; the derivative is that at constant rank, as if they were zero, and is a
+/// number where the elements of `A^+ A^+^H` are. Axes from 2 on are batch axes.
 ///
 /// # Errors
 /// As [`svd`](crate::ops::svd); a tolerance that is negative or NaN.

@@ -5,7 +5,7 @@
 //! operands, which may be inputs of the program.
 
 use crate::{
-    batch::{Matrices, count, unlisted},
+    batch::{Matrices, count, failed, unlisted},
     matrix::{leading, over_columns, over_rows},
     named::called,
     norm::largest,
@@ -18,6 +18,7 @@ use tenferro_core_ops::{
     build, ops::expect,
 };
 use tenferro_cpu::CpuBackend;
+use tenferro_internal_dense::allocated;
 use tenferro_tensor::{DType, Error, Result, Scalar, Tensor, TensorRef, Value, dispatch_real};
 
 /// Where to cut the descending singular values `s_1 >= .. >= s_k` of a matrix.
@@ -153,7 +154,8 @@ fn run<T: Scalar>(x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
     let read = Matrices::<T>::vectors(&s)?;
     let exact = T::DTYPE == DType::F64;
     // Of no vectors, even long ones take no memory.
-    let mut values = vec![0.0; if batch == 0 { 0 } else { k }];
+    let mut values =
+        allocated([if batch == 0 { 0 } else { k }], 0.0).map_err(|why| failed(Rank::NAME, why))?;
     let mut ranks = Tensor::zeros(DType::I64, &y[1].shape[..])?;
     let mut largest = 0;
     for (b, rank) in ranks.as_slice_mut::<i64>()?.iter_mut().enumerate() {

@@ -70,7 +70,7 @@ pub(crate) fn store(
         }
         let y = elementwise::Output { ptr, size, strides: Some(&strides), step: 0 };
         let data = std::ptr::from_ref(&factors).cast();
-        // SAFETY: the result has the shape of the view, which was checked; the view is read where it is written,
+        // SAFETY: the caller checked that the result has the shape of the view; the view is read where it is written,
         // under the same layout.
         unsafe { elementwise::map(cpu.domain(), &shape, (tile::<T>, data, 2), &x, y) };
         Ok(())

@@ -4,8 +4,8 @@
 //! 4 x 4 and vectors take plain loops, compiled for the baseline and for AVX2 + FMA and chosen at run time.
 //! Up to 96 x 96, tiles in vector registers win, where the processor has such.
 //!
-//! Invariant: which of them computes a product depends on its shape and the processor, not on the number of
-//! threads.
+//! Invariant: which of them computes a product depends on its layout, the processor and an installed BLAS, not on
+//! the number of threads.
 
 #[cfg(target_arch = "x86_64")]
 mod pack;

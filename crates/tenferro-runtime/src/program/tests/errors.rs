@@ -93,3 +93,19 @@ fn an_operation_without_kernel_or_decomposition_is_unsupported() {
     let (e, s) = fails(&p, &[&numbers(&[1])]);
     assert!(matches!(e, Error::Unsupported(_)) && s.contains("nowhere"), "{s}");
 }
+
+#[test]
+fn a_result_smaller_than_its_bound_does_not_go_into_a_view_of_the_bound() {
+    use tenferro_core_ops::{Out, execute_into};
+    let cpu = CpuBackend::with_threads(1);
+    let x = Tensor::from_vec_col_major([4], vec![1.0, 2.0, -1.0, 3.0]).unwrap();
+    let x = tenferro_tensor::Value::new(x);
+    let mut y = numbers(&[4]);
+    let before = y.as_slice::<f64>().unwrap().to_vec();
+    let e = execute_into(&cpu, &Leading, &[&x], &mut Out::Into(vec![y.as_view_mut().unwrap()])).unwrap_err();
+    assert!(matches!(e, Error::Shape(_)), "{e}");
+    let mut out = Out::Accumulate { alpha: 2.0, beta: 1.0, view: y.as_view_mut().unwrap() };
+    let e = execute_into(&cpu, &Leading, &[&x], &mut out).unwrap_err();
+    assert!(matches!(e, Error::Shape(_)), "{e}");
+    assert_eq!(y.as_slice::<f64>().unwrap(), before);
+}
