@@ -74,7 +74,7 @@ pub use backend::FaerParallelismExt;
 pub use backend::{CpuBackend, CpuExecSession, runtime_engine_registration, with_cpu_exec_session};
 pub use kernels::{Destination, with_outputs};
 /// A library that the program has already, or finds while it runs, is used by all backends once it is
-/// installed:
+/// installed (here found by the crate `libloading` 0.9):
 ///
 /// ```no_run
 /// use std::ffi::c_void;

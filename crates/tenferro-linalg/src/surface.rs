@@ -25,7 +25,8 @@ surfaces! {
     /// wrong inside of a multiplet, see [`svdvals`](crate::ops::svdvals).
     fn svdvals(a) -> [R] = ops::svdvals(a);
     /// `(U, s, Vh, w)`: the singular values that `limits` (a [`Truncation`](crate::Truncation), or
-    /// [`Limits`]) keep, their vectors, and the discarded fraction of the sum of squares, w.
+    /// [`Limits`]) keep, their vectors, and the discarded fraction of the sum of squares, w. A multiplet is never
+    /// cut, and a batch has one rank: see [`svd_truncated`](crate::ops::svd_truncated).
     fn svd_truncated(a; limits: impl Into<Limits>) -> [T, R, T, R] = {
         let (u, s, vh, w) = ops::svd_truncated(a, limits);
         [u, s, vh, w]

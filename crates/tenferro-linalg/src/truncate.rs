@@ -56,7 +56,7 @@ pub struct Truncation {
 }
 
 impl Truncation {
-    /// Only a largest rank.
+    /// Only a largest rank; fewer are kept where it would cut a multiplet.
     pub fn max_rank(r: usize) -> Self {
         Truncation { max_rank: Some(r), ..Truncation::default() }
     }
