@@ -11,7 +11,7 @@ use crate::{
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
-    Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var,
+    Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Real as Parameter, Saves, Tangent, Var,
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
@@ -53,8 +53,8 @@ impl Tolerance {
     /// The reciprocals of the singular values of `a`, 0 for those that count as zero, and the number of the
     /// others, where `s` are those of `c a`. Neither has a derivative.
     pub(crate) fn of(&self, a: &Var, s: &Var, c: &Var) -> [Var; 2] {
-        let rtol = self.rtol.or((self.atol > 0.0).then_some(0.0)).map(f64::to_bits);
-        let op = NumericalRank { rtol, atol: self.atol.to_bits() };
+        let rtol = self.rtol.or((self.atol > 0.0).then_some(0.0)).map(Parameter);
+        let op = NumericalRank { rtol, atol: Parameter(self.atol) };
         outputs(&op, &[&stop_gradient(a), &stop_gradient(s), c])
     }
 }
@@ -65,10 +65,10 @@ impl Tolerance {
 /// i64.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct NumericalRank {
-    /// The bits of the relative tolerance, an f64; `max(m, n) eps` if `None`.
-    pub rtol: Option<u64>,
-    /// The bits of the absolute tolerance, an f64.
-    pub atol: u64,
+    /// The relative tolerance; `max(m, n) eps` if `None`.
+    pub rtol: Option<Parameter>,
+    /// The absolute tolerance.
+    pub atol: Parameter,
 }
 
 impl Primitive for NumericalRank {
@@ -111,8 +111,8 @@ fn tabulate<T: Element + Real>(
     let (read, factors) = (Matrices::<T>::vectors(&s)?, Matrices::<T>::numbers(&c)?);
     let inverses = Results::<T>::new(&y[0].shape, 1)?;
     let ranks = Results::<i64>::new(&y[1].shape, 0)?;
-    let rtol = op.rtol.map_or(T::of(largest) * T::EPS, |bits| T::of(f64::from_bits(bits)));
-    let atol = T::of(f64::from_bits(op.atol));
+    let rtol = op.rtol.map_or(T::of(largest) * T::EPS, |rtol| T::of(rtol.0));
+    let atol = T::of(op.atol.0);
     for b in 0..count(a.shape(), 2, y) {
         let s = read.at(b);
         // SAFETY: there is one factor for each vector.

@@ -6,7 +6,7 @@ use crate::{
     info::{op, surface},
     matrix::{stack_vectors, vectors},
 };
-use tenferro_core_ops::{Var, apply_n, apply1};
+use tenferro_core_ops::{Real, Var, apply_n, apply1};
 use tenferro_linalg::{
     LeastSquares, LinalgOps, LinalgRecorded, NumericalRank, Tolerance, TypedLinalgOps, ops,
 };
@@ -247,15 +247,15 @@ fn least_squares() -> OpInfo {
 
 /// c / s, or 0, and the number of those that are not.
 fn numerical_rank() -> OpInfo {
-    let of = |rtol: f64| NumericalRank { rtol: Some(rtol.to_bits()), atol: 0 };
+    let of = |rtol: f64| NumericalRank { rtol: Some(Real(rtol)), atol: Real(0.0) };
     op(
         "numerical_rank",
         |op: &NumericalRank, x: &[Var]| apply_n(op, &[&x[0], &x[1], &x[2]], 2),
         |op, x| {
             let eps = if x[1].dtype == F32 { f32::EPSILON as f64 } else { f64::EPSILON };
             let order = x[0].shape[0].max(x[0].shape[1]) as f64;
-            let rtol = op.rtol.map_or(order * eps, f64::from_bits);
-            let atol = f64::from_bits(op.atol);
+            let rtol = op.rtol.map_or(order * eps, |rtol| rtol.0);
+            let atol = op.atol.0;
             let kept = |s: &Vec<f64>, c: f64| -> Vec<f64> {
                 s.iter().map(|&x| if x > rtol * s[0] && x > c * atol { c / x } else { 0.0 }).collect()
             };
@@ -275,11 +275,8 @@ fn numerical_rank() -> OpInfo {
             vec![any(d, a, 1), Array::reals(d.real(), &shape, s), c]
         };
         o.sample(of(0.2), two(&[3, 4], &[4.0, 1.0, 0.5]))
-            .sample(NumericalRank { rtol: None, atol: 0 }, two(&[2, 2], &[4.0, 1e-20]))
-            .sample(
-                NumericalRank { rtol: None, atol: 0.5_f64.to_bits() },
-                two(&[2, 2, 2], &[4.0, 1.0, 4.0, 1.0]),
-            )
+            .sample(NumericalRank { rtol: None, atol: Real(0.0) }, two(&[2, 2], &[4.0, 1e-20]))
+            .sample(NumericalRank { rtol: None, atol: Real(0.5) }, two(&[2, 2, 2], &[4.0, 1.0, 4.0, 1.0]))
             .sample(of(0.0), two(&[2, 3, 2], &[4.0, 0.0, 0.0, 0.0]))
             .sample(of(0.1), two(&[0, 2], &[]))
     })
