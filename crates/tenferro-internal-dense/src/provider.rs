@@ -9,6 +9,7 @@ use faer::linalg::triangular_solve::{
 use faer::traits::ComplexField;
 use faer::{Accum, ColMut, Conj, MatMut, MatRef, Par, Spec};
 
+use crate::simd::clearing;
 use crate::workspace::with_stack;
 use crate::{DenseError, Factor, Strided, Target, Triangle, blas};
 
@@ -85,7 +86,9 @@ impl<T: blas::Svd + ComplexField> Provider for T {
             )
         };
         let accum = if add { Accum::Add } else { Accum::Replace };
-        matmul_with_conj(dst, accum, lhs, conjugated(a.conj), rhs, conjugated(b.conj), alpha, par);
+        clearing(|| {
+            matmul_with_conj(dst, accum, lhs, conjugated(a.conj), rhs, conjugated(b.conj), alpha, par)
+        });
     }
 
     #[inline(never)]
@@ -105,12 +108,12 @@ impl<T: blas::Svd + ComplexField> Provider for T {
             )
         };
         let conj = conjugated(conj);
-        match tri {
+        clearing(|| match tri {
             (Triangle::Lower, false) => solve_lower_triangular_in_place_with_conj(a, conj, b, par),
             (Triangle::Lower, true) => solve_unit_lower_triangular_in_place_with_conj(a, conj, b, par),
             (Triangle::Upper, false) => solve_upper_triangular_in_place_with_conj(a, conj, b, par),
             (Triangle::Upper, true) => solve_unit_upper_triangular_in_place_with_conj(a, conj, b, par),
-        }
+        });
     }
 
     #[inline(never)]

@@ -18,6 +18,29 @@ pub(crate) fn vectorised<O>(f: impl FnOnce() -> O) -> O {
     f()
 }
 
+/// Calls `f`, a routine of faer, and clears the upper halves of the vector registers.
+///
+/// faer's products are assembly that leaves them in use. From then on every SSE instruction of the thread, such as
+/// those of code that is compiled for the baseline, has to wait for the old content of the register that it writes
+/// (Intel 64 and IA-32 Architectures Optimization Reference Manual, "Mixing AVX Code with SSE Code"), so that small
+/// operations would take half as long again until something else clears them.
+#[inline(always)]
+pub(crate) fn clearing<O>(f: impl FnOnce() -> O) -> O {
+    let out = f();
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx")]
+        fn clear() {
+            std::arch::x86_64::_mm256_zeroupper();
+        }
+        if std::arch::is_x86_feature_detected!("avx") {
+            // SAFETY: the feature is present.
+            unsafe { clear() };
+        }
+    }
+    out
+}
+
 /// A loop nest to be compiled for several instruction sets. `FMA` says that fused multiplication-addition is
 /// one instruction.
 pub(crate) trait Loops {

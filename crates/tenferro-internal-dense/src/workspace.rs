@@ -9,6 +9,7 @@ use std::mem::MaybeUninit;
 use faer::dyn_stack::{MemStack, StackReq};
 use smallvec::SmallVec;
 
+use crate::simd::clearing;
 use crate::{DenseError, Field};
 
 /// Workspace words: sixteen bytes, so that every element type is aligned.
@@ -76,12 +77,12 @@ pub(crate) fn with_zeros<T: Field, O>(len: usize, f: impl FnOnce(&mut [T]) -> O)
     })
 }
 
-/// Calls `f` on a stack for faer in this thread's workspace.
+/// Calls `f`, a routine of faer, on a stack in this thread's workspace.
 ///
 /// # Errors
 /// `Memory`.
 pub(crate) fn with_stack<O>(request: StackReq, f: impl FnOnce(&mut MemStack) -> O) -> Result<O, DenseError> {
-    workspace(request.unaligned_bytes_required(), |buffer| f(MemStack::new_any(buffer)))
+    workspace(request.unaligned_bytes_required(), |buffer| clearing(|| f(MemStack::new_any(buffer))))
 }
 
 /// An array of these extents, of up to 64 elements without allocation, filled with `x`.
