@@ -122,15 +122,13 @@ impl Layout {
     #[inline]
     pub fn is_col_major_contiguous(&self) -> bool {
         let mut expected = 1_isize;
-        let mut compact = true;
         for (&extent, &stride) in self.shape.iter().zip(&self.strides) {
-            if extent == 0 {
-                return true;
+            if extent != 1 && stride != expected {
+                return self.is_empty();
             }
-            compact &= extent == 1 || stride == expected;
             expected = expected.wrapping_mul(extent as isize);
         }
-        compact
+        true
     }
 
     /// The smallest and the greatest offset of an element; `(offset, offset)` when there is none.

@@ -100,8 +100,8 @@ impl Value {
     #[inline]
     fn derived(&self, layout: Shared<Layout>) -> Value {
         debug_assert!(layout.fits(self.owner.len()));
-        let alike = same_shape(self.owner.shape(), layout.shape());
-        let whole = layout.offset() == 0 && alike && layout.is_col_major_contiguous();
+        let compact = layout.offset() == 0 && layout.is_col_major_contiguous();
+        let whole = compact && same_shape(self.owner.shape(), layout.shape());
         Value { owner: self.owner.share(), layout: (!whole).then_some(layout) }
     }
 
