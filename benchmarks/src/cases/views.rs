@@ -4,7 +4,7 @@ use super::{Case, Goal};
 use crate::{Result, subject::subject};
 use std::hint::black_box;
 use tenferro_cpu::CpuBackend;
-use tenferro_runtime::{EagerRuntime, prelude::*};
+use tenferro_runtime::{EagerRuntime, EagerTensor, prelude::*};
 
 const BORROWED: Goal = Goal::Nanoseconds(30.0);
 const EAGER: Goal = Goal::Nanoseconds(60.0);
@@ -15,47 +15,74 @@ pub(super) fn group() -> Result<Vec<Case>> {
     Ok(cases)
 }
 
+/// A view on both tiers, which has the elements `expected` in row-major order.
+fn both(
+    name: &str,
+    (x, e): &(Operand, EagerTensor),
+    expected: Vec<f64>,
+    borrowed: impl Fn(&Operand) -> tenferro_tensor::Result<Operand> + 'static,
+    eager: impl Fn(&EagerTensor) -> tenferro_tensor::Result<EagerTensor> + 'static,
+) -> [Case; 2] {
+    let rank = x.shape().len();
+    let (x, e) = (x.clone(), e.clone());
+    let borrowed = subject(move || borrowed(black_box(&x)), |v| v.to_vec_row_major());
+    let eager = subject(move || eager(black_box(&e)), |v| v.to_tensor()?.to_vec_row_major());
+    [
+        Case::new(format!("{name}, rank {rank}: borrowed"), BORROWED, borrowed).expecting(expected.clone()),
+        Case::new(format!("{name}, rank {rank}: eager"), EAGER, eager).expecting(expected),
+    ]
+}
+
+type Operand = TypedTensorView<'static, f64>;
+
 /// Views of a tensor with `N` axes of extent 2.
 fn rank<const N: usize>() -> Result<Vec<Case>> {
     let len = 1 << N;
+    let runtime = EagerRuntime::new(&CpuBackend::with_threads(1));
+    // Views borrow, and a case keeps what it borrows from.
+    let operand = |x: TypedTensor<f64>| -> Result<(Operand, EagerTensor)> {
+        let e = runtime.tensor(x.duplicate()?.into_tensor())?;
+        Ok((Box::leak(Box::new(x)).as_view(), e))
+    };
     // Element number i in row-major order is i, so its index is the binary expansion of i.
-    let x = TypedTensor::from_vec_row_major([2; N], (0..len).map(f64::from).collect())?;
-    let reversed = |i: u32| f64::from(i.reverse_bits() >> (u32::BITS - N as u32));
-    let transposed: Vec<f64> = (0..len as u32).map(reversed).collect();
-    // Index 1 on the first axis, everything on the others.
-    let upper: Vec<f64> = (len / 2..len).map(f64::from).collect();
+    let x = operand(TypedTensor::from_vec_row_major([2; N], (0..len).map(f64::from).collect())?)?;
+    let mut unit = [2; N];
+    unit[0] = 1;
+    let thin = operand(TypedTensor::from_vec_row_major(unit, (0..len / 2).map(f64::from).collect())?)?;
+
+    let reversed = |i: i32| f64::from((i as u32).reverse_bits() >> (u32::BITS - N as u32));
+    let column_major: Vec<f64> = (0..len).map(reversed).collect();
+    let upper = (len / 2..len).map(f64::from).collect();
+    let flipped = (0..len).map(|i| f64::from(i ^ (len / 2))).collect();
+    let three = (0..3).flat_map(|_| (0..len / 2).map(f64::from)).collect();
+    let diagonal = (0..len / 4).flat_map(|i| [i, len / 2 + len / 4 + i]).map(f64::from).collect();
 
     let mut perm = [0; N];
     let mut starts = [0; N];
+    let mut wide = [2; N];
+    let mut axes = [0; N];
     perm.iter_mut().rev().enumerate().for_each(|(i, p)| *p = i);
+    axes.iter_mut().enumerate().for_each(|(i, p)| *p = i);
     starts[0] = 1;
+    wide[0] = 3;
     // Unknown to the compiler, but not copied again with each call.
-    let (perm, starts, limits) = black_box((perm, starts, [2; N]));
-    let (steps, signed) = black_box(([1_usize; N], [1_isize; N]));
+    let (perm, starts, limits, wide) = black_box((perm, starts, [2; N], wide));
+    let (steps, signed, axes, flat) = black_box(([1_usize; N], [1_isize; N], axes, [len as usize]));
 
-    let runtime = EagerRuntime::new(&CpuBackend::with_threads(1));
-    let e = runtime.tensor(x.duplicate()?.into_tensor())?;
-    let sliced = e.clone();
-    // Views borrow, and a case keeps what it borrows from.
-    let view = Box::leak(Box::new(x)).as_view();
-    let same = view.clone();
-
-    let name = |what: &str, tier: &str| format!("{what}, rank {N}: {tier}");
-    let peer = (N == 2).then(|| "transpose_view_2x2".to_owned());
-    let operands = if N == 2 { vec![view.duplicate()?] } else { Vec::new() };
-    let borrowed = subject(move || black_box(&view).transpose_view(perm), |v| v.to_vec_row_major());
-    let borrowed = Case::new(name("transpose", "borrowed"), BORROWED, borrowed);
-    let slice =
-        subject(move || black_box(&same).slice_view(starts, limits, signed), |v| v.to_vec_row_major());
-    let eager = subject(move || black_box(&e).transpose(&perm), |v| v.to_tensor()?.to_vec_row_major());
-    let eager_slice = subject(
-        move || black_box(&sliced).slice(&starts, &limits, &steps),
-        |v| v.to_tensor()?.to_vec_row_major(),
-    );
-    Ok(vec![
-        Case { peer, operands, ..borrowed.expecting(transposed.clone()) },
-        Case::new(name("slice", "borrowed"), BORROWED, slice).expecting(upper.clone()),
-        Case::new(name("transpose", "eager"), EAGER, eager).expecting(transposed),
-        Case::new(name("slice", "eager"), EAGER, eager_slice).expecting(upper),
-    ])
+    let transpose = move |x: &Operand| x.transpose_view(perm);
+    let mut cases =
+        Vec::from(both("transpose", &x, column_major.clone(), transpose, move |x| x.transpose(&perm)));
+    if N == 2 {
+        cases[0].peer = Some("transpose_view_2x2".to_owned());
+        cases[0].operands = vec![x.0.duplicate()?];
+    }
+    let slice = move |x: &Operand| x.slice_view(starts, limits, signed);
+    cases.extend(both("slice", &x, upper, slice, move |x| x.slice(&starts, &limits, &steps)));
+    cases.extend(both("reverse", &x, flipped, |x| x.reverse_view([0]), |x| x.reverse(&[0])));
+    let broadcast = move |x: &Operand| x.broadcast_view(wide, axes);
+    cases.extend(both("broadcast", &thin, three, broadcast, move |x| x.broadcast_in_dim(&wide, &axes)));
+    let reshape = move |x: &Operand| x.reshape_view(flat);
+    cases.extend(both("reshape", &x, column_major, reshape, move |x| x.reshape(&flat)));
+    cases.extend(both("diagonal", &x, diagonal, |x| x.diagonal_view(0, 1), |x| x.extract_diag(0, 1)));
+    Ok(cases)
 }

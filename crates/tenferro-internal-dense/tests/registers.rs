@@ -40,7 +40,8 @@ fn processor_tells() -> bool {
 fn check<T: Sample>(n: usize) {
     let mut rng = Rng(n as u64);
     // Hermitian and positive definite.
-    let a: Vec<T> = matrix(n, n, |i, j| (if i == j { 2.0 * n as f64 } else { 1.0 / (1 + i + j) as f64 }, 0.0));
+    let a: Vec<T> =
+        matrix(n, n, |i, j| (if i == j { 2.0 * n as f64 } else { 1.0 / (1 + i + j) as f64 }, 0.0));
     let b: Vec<T> = matrix(n, n, |_, _| (rng.next(), rng.next()));
     let (mut c, mut d, mut perm) = (a.clone(), a.clone(), vec![0; n]);
     let mut s: Vec<T::Real> = Vec::with_capacity(n);

@@ -265,7 +265,7 @@ fn ranks_are_right_where_a_singular_value_overflows() {
 #[test]
 fn norms_of_what_no_memory_holds_are_errors() {
     on_cpu(|| {
-        let one = now(&reals(&[1.0])).reshape(&[]);
+        let one = now(&reals(&[1.0])).reshape::<usize>(&[]);
         let many = |shape: &[usize]| {
             one.broadcast_in_dim(&shape.iter().map(|&n| Dim::Lit(n)).collect::<Vec<_>>(), &[])
         };

@@ -18,7 +18,7 @@ const LARGE: usize = 1 << 24;
 fn repeated(dtype: DType, shape: &[usize]) -> Var {
     let one = Tensor::full(dtype, [1], C64::new(1.0, 0.0)).unwrap();
     let shape: Vec<Dim> = shape.iter().map(|&n| Dim::Lit(n)).collect();
-    Var::Now(Now::new(Value::new(one))).reshape(&[]).broadcast_in_dim(&shape, &[])
+    Var::Now(Now::new(Value::new(one))).reshape::<usize>(&[]).broadcast_in_dim(&shape, &[])
 }
 
 fn of(shape: &[usize]) -> Var {

@@ -123,13 +123,13 @@ surfaces! {
     /// The conjugate transpose of the first two axes.
     fn adjoint(x) -> [T] = x.adjoint();
     /// The elements in column-major order under another shape.
-    fn reshape(x; shape: &[usize]) -> [T] = x.reshape(&dims(shape));
+    fn reshape(x; shape: &[usize]) -> [T] = x.reshape(shape);
     /// With new axes of extent 1, which are at `axes` in the result.
     fn expand_dims(x; axes: &[usize]) -> [T] = x.expand_dims(axes);
     /// Without `axes`, which must have extent 1.
     fn squeeze(x; axes: &[usize]) -> [T] = x.squeeze(axes);
     /// Axis `i` of `x` becomes axis `axes[i]` of a tensor of this shape; other axes, and those of extent 1, repeat.
-    fn broadcast_in_dim(x; shape: &[usize], axes: &[usize]) -> [T] = x.broadcast_in_dim(&dims(shape), axes);
+    fn broadcast_in_dim(x; shape: &[usize], axes: &[usize]) -> [T] = x.broadcast_in_dim(shape, axes);
     /// Repeated to a shape this one is right-aligned with.
     fn broadcast_to(x; shape: &[usize]) -> [T] = broadcast(x, shape);
     /// Every `steps[i]`-th element from `starts[i]` up to, but not including, `limits[i]` along axis `i`.

@@ -44,6 +44,24 @@ pub(crate) fn resized<T: Copy + Default>(dims: &mut Dims<T>, rank: usize) -> &mu
     dims
 }
 
+/// `to.copy_from_slice(from)`, in a few moves instead of a call if nothing is allocated for as many axes.
+#[inline]
+pub(crate) fn copy_to<T: Copy>(from: &[T], to: &mut [T]) {
+    fn moved<T: Copy, const N: usize>(from: &[T], to: &mut [T]) {
+        to[..N].copy_from_slice(&from[..N]);
+    }
+    match from.len() {
+        0 => (),
+        1 => moved::<T, 1>(from, to),
+        2 => moved::<T, 2>(from, to),
+        3 => moved::<T, 3>(from, to),
+        4 => moved::<T, 4>(from, to),
+        5 => moved::<T, 5>(from, to),
+        INLINE => moved::<T, INLINE>(from, to),
+        _ => to.copy_from_slice(from),
+    }
+}
+
 /// The number `f(axis)` for each axis in turn.
 // Always: a call costs as much as the loop.
 #[inline(always)]

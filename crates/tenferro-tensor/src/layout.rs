@@ -59,7 +59,8 @@ impl Layout {
             return Err(Error::rank(op, "number of strides", strides.len(), shape.len()));
         }
         checked_len(op, shape)?;
-        let layout = Layout { shape: shape.into(), strides: dims::from_slice(strides), offset }.settled();
+        let mut layout = Layout { shape: shape.into(), strides: dims::from_slice(strides), offset };
+        layout.settle(offset);
         let (min, max) = layout.ends();
         if min < 0 || max > isize::MAX as i128 {
             let got = format!("{min} to {max}");
@@ -121,14 +122,7 @@ impl Layout {
     /// Column-major without gaps, from any offset. Axes of extent 1 don't matter; empty layouts are.
     #[inline]
     pub fn is_col_major_contiguous(&self) -> bool {
-        let mut expected = 1_isize;
-        for (&extent, &stride) in self.shape.iter().zip(&self.strides) {
-            if extent != 1 && stride != expected {
-                return self.is_empty();
-            }
-            expected = expected.wrapping_mul(extent as isize);
-        }
-        true
+        is_compact(&self.shape, &self.strides)
     }
 
     /// The smallest and the greatest offset of an element; `(offset, offset)` when there is none.
@@ -255,16 +249,10 @@ impl Layout {
     ///
     /// # Errors
     /// [`Error::Axis`] for an axis out of range or named twice.
+    #[inline]
     pub fn reverse(&self, op: &'static str, axes: &[usize]) -> Result<Self> {
-        self.check_distinct(op, axes)?;
-        let mut result = self.clone();
-        for &axis in axes {
-            let last = self.shape[axis].saturating_sub(1) as isize;
-            if !self.is_empty() {
-                result.offset = result.offset.wrapping_add_signed(last.wrapping_mul(self.strides[axis]));
-            }
-            result.strides[axis] = self.strides[axis].wrapping_neg();
-        }
+        let mut result = Layout::BLANK;
+        result.set_reverse(op, &self.parts(), axes)?;
         Ok(result)
     }
 
@@ -274,80 +262,32 @@ impl Layout {
     /// # Errors
     /// [`Error::Rank`], [`Error::Axis`] for axes of the result out of range or named twice,
     /// [`Error::Shape`] for extents that are neither 1 nor equal, [`Error::Overflow`].
+    #[inline]
     pub fn broadcast(&self, op: &'static str, shape: &[usize], dims: &[usize]) -> Result<Self> {
-        if dims.len() != self.rank() {
-            return Err(Error::rank(op, "broadcast axes", dims.len(), self.rank()));
-        }
-        checked_len(op, shape)?;
-        check_distinct(op, dims, shape.len())?;
-        let mut strides = Strides::from_elem(0, shape.len());
-        for (axis, &dim) in dims.iter().enumerate() {
-            let (from, to) = (self.shape[axis], shape[dim]);
-            if from == to {
-                strides[dim] = self.strides[axis];
-            } else if from != 1 {
-                let expected = format_args!("1 or {to}, the extent of axis {dim} of {shape:?}");
-                return Err(Error::shape(op, format!("extent of axis {axis}"), from, expected));
-            }
-        }
-        Ok(Layout { shape: shape.into(), strides, offset: self.offset }.settled())
+        let mut result = Layout::BLANK;
+        result.set_broadcast(op, &self.parts(), shape, dims)?;
+        Ok(result)
     }
 
     /// The same elements in column-major order under another shape; `None` where that needs a copy.
     ///
     /// # Errors
     /// [`Error::Shape`] when the numbers of elements differ, [`Error::Overflow`].
+    #[inline]
     pub fn reshape(&self, op: &'static str, shape: &[usize]) -> Result<Option<Self>> {
-        let (len, wanted) = (checked_len(op, &self.shape)?, checked_len(op, shape)?);
-        if len != wanted {
-            let got = format_args!("{:?} of {len}", self.shape);
-            return Err(Error::shape(op, "number of elements", got, format_args!("{shape:?} of {wanted}")));
-        }
-        if len == 0 {
-            return Ok(Some(Layout::contiguous(shape)));
-        }
-        if self.is_col_major_contiguous() {
-            return Ok(Some(Layout { offset: self.offset, ..Layout::contiguous(shape) }));
-        }
-        // Runs of input axes that walk one arithmetic sequence merge into (extent, stride); the output
-        // axes must fill the runs exactly, one after the other.
-        let mut runs: SmallVec<[(usize, isize); 6]> = SmallVec::new();
-        for (&extent, &stride) in self.shape.iter().zip(&self.strides).filter(|&(&e, _)| e > 1) {
-            match runs.last_mut() {
-                Some((run, step)) if stride == step.wrapping_mul(*run as isize) => *run *= extent,
-                _ => runs.push((extent, stride)),
-            }
-        }
-        let mut runs = runs.into_iter();
-        let (mut left, mut stride) = runs.next().unwrap_or((1, 1));
-        let mut strides = Strides::with_capacity(shape.len());
-        for &extent in shape {
-            if left == 1 && extent > 1 {
-                (left, stride) = runs.next().expect("both shapes have the same number of elements");
-            }
-            if left % extent != 0 {
-                return Ok(None);
-            }
-            strides.push(stride);
-            left /= extent;
-            stride = stride.wrapping_mul(extent as isize);
-        }
-        Ok(Some(Layout { shape: shape.into(), strides, offset: self.offset }))
+        let mut result = Layout::BLANK;
+        Ok(result.set_reshape(op, &self.parts(), shape)?.then_some(result))
     }
 
     /// The elements with equal indices on two axes, as a new last axis of the smaller extent.
     ///
     /// # Errors
     /// [`Error::Axis`] for equal axes or an axis out of range.
+    #[inline]
     pub fn diagonal(&self, op: &'static str, axis1: usize, axis2: usize) -> Result<Self> {
-        self.check_distinct(op, &[axis1, axis2])?;
-        let kept = (0..self.rank()).filter(|&axis| axis != axis1 && axis != axis2);
-        let mut shape: Shape = kept.clone().map(|axis| self.shape[axis]).collect();
-        let mut strides: Strides = kept.map(|axis| self.strides[axis]).collect();
-        let extent = self.shape[axis1].min(self.shape[axis2]);
-        shape.0.push(extent);
-        strides.push(if extent > 1 { self.strides[axis1].wrapping_add(self.strides[axis2]) } else { 1 });
-        Ok(Layout { shape, strides, offset: self.offset }.settled())
+        let mut result = Layout::BLANK;
+        result.set_diagonal(op, &self.parts(), axis1, axis2)?;
+        Ok(result)
     }
 
     /// Without an axis: the elements whose index there is `index`.
@@ -384,7 +324,7 @@ impl Layout {
         Ok(result)
     }
 
-    /// To be written by the methods below.
+    /// To be written, once, by one of the methods below.
     pub(crate) const BLANK: Layout =
         Layout { shape: Shape(dims::BLANK_EXTENTS), strides: dims::BLANK_STRIDES, offset: 0 };
 
@@ -394,7 +334,7 @@ impl Layout {
         Parts { shape: &self.shape, strides: Some(&self.strides), offset: self.offset }
     }
 
-    /// Extents and strides of so many axes, of whatever values.
+    /// Extents and strides of so many axes: zeros, if they are the first.
     #[inline]
     fn of_rank(&mut self, rank: usize) -> (&mut [usize], &mut [isize]) {
         (dims::resized(&mut self.shape.0, rank), dims::resized(&mut self.strides, rank))
@@ -408,14 +348,8 @@ impl Layout {
         if perm.len() != rank || (rank > 64 && !is_permutation(perm, rank)) {
             return Err(bad_permutation(op, perm, rank));
         }
-        let compact;
-        let old = match from.strides {
-            Some(strides) => strides,
-            None => {
-                compact = compact_strides(from.shape);
-                &compact
-            }
-        };
+        let mut compact = dims::BLANK_STRIDES;
+        let old = from.strides(&mut compact);
         let (shape, strides) = self.of_rank(rank);
         let mut seen = 0_u64;
         for ((&axis, extent), stride) in perm.iter().zip(shape).zip(strides) {
@@ -476,18 +410,133 @@ impl Layout {
         Ok(())
     }
 
+    /// Becomes the [`reverse`](Layout::reverse) of `from`, where it is.
+    #[inline]
+    pub(crate) fn set_reverse(&mut self, op: &'static str, from: &Parts<'_>, axes: &[usize]) -> Result<()> {
+        let rank = from.shape.len();
+        check_distinct(op, axes, rank)?;
+        let (shape, strides) = self.of_rank(rank);
+        from.copy_to(shape, strides);
+        let mut offset = from.offset;
+        for &axis in axes {
+            let last = shape[axis].wrapping_sub(1) as isize;
+            offset = offset.wrapping_add_signed(last.wrapping_mul(strides[axis]));
+            strides[axis] = strides[axis].wrapping_neg();
+        }
+        self.settle(offset);
+        Ok(())
+    }
+
+    /// Becomes the [`broadcast`](Layout::broadcast) of `from`, where it is.
+    #[inline]
+    pub(crate) fn set_broadcast(
+        &mut self,
+        op: &'static str,
+        from: &Parts<'_>,
+        to: &[usize],
+        dims: &[usize],
+    ) -> Result<()> {
+        if dims.len() != from.shape.len() {
+            return Err(Error::rank(op, "broadcast axes", dims.len(), from.shape.len()));
+        }
+        checked_len(op, to)?;
+        if to.len() > 64 {
+            check_distinct(op, dims, to.len())?;
+        }
+        let (shape, strides) = self.of_rank(to.len());
+        dims::copy_to(to, shape);
+        let (mut compact, mut seen) = (1_isize, 0_u64);
+        for (axis, (&dim, &extent)) in dims.iter().zip(from.shape).enumerate() {
+            let Some(&wanted) = to.get(dim) else { return check_distinct(op, dims, to.len()) };
+            let stride = from.strides.map_or(compact, |strides| strides[axis]);
+            compact = compact.wrapping_mul(extent as isize);
+            seen |= 1 << (dim % 64);
+            if extent == wanted {
+                strides[dim] = stride;
+            } else if extent != 1 {
+                check_distinct(op, dims, to.len())?;
+                return Err(bad_broadcast(op, axis, extent, dim, to));
+            }
+        }
+        // Checked on the way, as for a transpose.
+        if to.len() <= 64 && seen.count_ones() as usize != dims.len() {
+            return check_distinct(op, dims, to.len());
+        }
+        self.settle(from.offset);
+        Ok(())
+    }
+
+    /// Becomes the [`reshape`](Layout::reshape) of `from`, where it is; false, with a layout of no meaning, where
+    /// that needs a copy.
+    #[inline]
+    pub(crate) fn set_reshape(&mut self, op: &'static str, from: &Parts<'_>, to: &[usize]) -> Result<bool> {
+        let (len, wanted) = (checked_len(op, from.shape)?, checked_len(op, to)?);
+        if len != wanted {
+            return Err(bad_reshape(op, (from.shape, len), (to, wanted)));
+        }
+        let (shape, strides) = self.of_rank(to.len());
+        dims::copy_to(to, shape);
+        if from.is_col_major_contiguous() {
+            set_compact(shape, strides);
+        } else if !split_runs(from, to, strides) {
+            return Ok(false);
+        }
+        self.settle(from.offset);
+        Ok(true)
+    }
+
+    /// Becomes the [`diagonal`](Layout::diagonal) of `from`, where it is.
+    #[inline]
+    pub(crate) fn set_diagonal(
+        &mut self,
+        op: &'static str,
+        from: &Parts<'_>,
+        axis1: usize,
+        axis2: usize,
+    ) -> Result<()> {
+        let rank = from.shape.len();
+        check_distinct(op, &[axis1, axis2], rank)?;
+        let (shape, strides) = self.of_rank(rank - 1);
+        let (mut compact, mut along, mut next) = (1_isize, 0_isize, 0);
+        for (axis, &extent) in from.shape.iter().enumerate() {
+            let stride = from.strides.map_or(compact, |strides| strides[axis]);
+            compact = compact.wrapping_mul(extent as isize);
+            if axis == axis1 || axis == axis2 {
+                along = along.wrapping_add(stride);
+            } else {
+                (shape[next], strides[next]) = (extent, stride);
+                next += 1;
+            }
+        }
+        let extent = from.shape[axis1].min(from.shape[axis2]);
+        shape[next] = extent;
+        strides[next] = if extent > 1 { along } else { 1 };
+        self.settle(from.offset);
+        Ok(())
+    }
+
+    /// With this offset, or 0 when empty, so that a pointer to the first element is always inside the buffer.
+    #[inline]
+    fn settle(&mut self, offset: usize) {
+        self.offset = if self.is_empty() { 0 } else { offset };
+    }
+
     fn check_distinct(&self, op: &'static str, axes: &[usize]) -> Result<()> {
         check_distinct(op, axes, self.rank())
     }
+}
 
-    /// Offset 0 when empty, so that a pointer to the first element is always inside the buffer.
-    #[inline]
-    fn settled(mut self) -> Self {
-        if self.is_empty() {
-            self.offset = 0;
+/// Column-major without gaps.
+#[inline]
+fn is_compact(shape: &[usize], strides: &[isize]) -> bool {
+    let mut expected = 1_isize;
+    for (&extent, &stride) in shape.iter().zip(strides) {
+        if extent != 1 && stride != expected {
+            return shape.contains(&0);
         }
-        self
+        expected = expected.wrapping_mul(extent as isize);
     }
+    true
 }
 
 /// The strides of a column-major tensor without gaps.
@@ -502,11 +551,92 @@ fn compact_strides(shape: &[usize]) -> Strides {
     })
 }
 
+/// The same, where they are.
+#[inline]
+fn set_compact(shape: &[usize], strides: &mut [isize]) {
+    let mut stride = 1_isize;
+    for (own, &extent) in strides.iter_mut().zip(shape) {
+        *own = stride;
+        stride = stride.wrapping_mul(extent as isize);
+    }
+}
+
+/// The strides of `from` under another shape of as many elements, at least one; false where that needs a copy.
+fn split_runs(from: &Parts<'_>, shape: &[usize], strides: &mut [isize]) -> bool {
+    // Runs of input axes that walk one arithmetic sequence merge into (extent, stride); the output axes must
+    // fill the runs exactly, one after the other.
+    let mut runs: SmallVec<[(usize, isize); 6]> = SmallVec::new();
+    let mut compact = dims::BLANK_STRIDES;
+    let old = from.strides(&mut compact);
+    for (&extent, &stride) in from.shape.iter().zip(old).filter(|&(&e, _)| e > 1) {
+        match runs.last_mut() {
+            Some((run, step)) if stride == step.wrapping_mul(*run as isize) => *run *= extent,
+            _ => runs.push((extent, stride)),
+        }
+    }
+    let mut runs = runs.into_iter();
+    let (mut left, mut stride) = runs.next().unwrap_or((1, 1));
+    for (&extent, own) in shape.iter().zip(strides) {
+        if left == 1 && extent > 1 {
+            (left, stride) = runs.next().expect("both shapes have the same number of elements");
+        }
+        if left % extent != 0 {
+            return false;
+        }
+        *own = stride;
+        left /= extent;
+        stride = stride.wrapping_mul(extent as isize);
+    }
+    true
+}
+
 /// Where elements lie: a layout, or without strides a compact one.
 pub(crate) struct Parts<'a> {
     pub(crate) shape: &'a [usize],
     pub(crate) strides: Option<&'a [isize]>,
     pub(crate) offset: usize,
+}
+
+impl Parts<'_> {
+    /// The strides, computed in `compact` if they are not written down.
+    #[inline]
+    fn strides<'s>(&'s self, compact: &'s mut Strides) -> &'s [isize] {
+        match self.strides {
+            Some(strides) => strides,
+            None => {
+                *compact = compact_strides(self.shape);
+                compact
+            }
+        }
+    }
+
+    /// Writes extents and strides.
+    #[inline]
+    fn copy_to(&self, shape: &mut [usize], strides: &mut [isize]) {
+        dims::copy_to(self.shape, shape);
+        match self.strides {
+            Some(own) => dims::copy_to(own, strides),
+            None => set_compact(self.shape, strides),
+        }
+    }
+
+    #[inline]
+    fn is_col_major_contiguous(&self) -> bool {
+        self.strides.is_none_or(|strides| is_compact(self.shape, strides))
+    }
+}
+
+#[cold]
+fn bad_broadcast(op: &'static str, axis: usize, extent: usize, dim: usize, to: &[usize]) -> Error {
+    let expected = format_args!("1 or {}, the extent of axis {dim} of {to:?}", to[dim]);
+    Error::shape(op, format!("extent of axis {axis}"), extent, expected)
+}
+
+#[cold]
+fn bad_reshape(op: &'static str, from: (&[usize], usize), to: (&[usize], usize)) -> Error {
+    let ((shape, len), (wanted, count)) = (from, to);
+    let got = format_args!("{shape:?} of {len}");
+    Error::shape(op, "number of elements", got, format_args!("{wanted:?} of {count}"))
 }
 
 #[cold]

@@ -85,15 +85,59 @@ impl Value {
         self.derived_by(|layout, from| layout.set_slice(op, from, starts, limits, steps.len(), step))
     }
 
+    /// The axes run backwards.
+    ///
+    /// # Errors
+    /// [`Error::Axis`] for an axis out of range or named twice.
+    #[inline]
+    pub fn reverse(&self, op: &'static str, axes: &[usize]) -> Result<Value> {
+        self.derived_by(|layout, from| layout.set_reverse(op, from, axes))
+    }
+
+    /// Axis `i` becomes axis `dims[i]` of `shape`; see [`Layout::broadcast`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn broadcast(&self, op: &'static str, shape: &[usize], dims: &[usize]) -> Result<Value> {
+        self.derived_by(|layout, from| layout.set_broadcast(op, from, shape, dims))
+    }
+
+    /// The diagonal of two axes, as a new last axis; see [`Layout::diagonal`].
+    ///
+    /// # Errors
+    /// [`Error::Axis`] for equal axes or an axis out of range.
+    #[inline]
+    pub fn diagonal(&self, op: &'static str, axis1: usize, axis2: usize) -> Result<Value> {
+        self.derived_by(|layout, from| layout.set_diagonal(op, from, axis1, axis2))
+    }
+
+    /// The elements in column-major order under another shape; `None` where that needs a copy.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when the numbers of elements differ, [`Error::Overflow`].
+    #[inline]
+    pub fn reshape(&self, op: &'static str, shape: &[usize]) -> Result<Option<Value>> {
+        let mut layout = Shared::new(Layout::BLANK);
+        let to = layout.get_mut().expect("it has one owner so far");
+        Ok(to.set_reshape(op, &self.parts(), shape)?.then(|| self.derived(layout)))
+    }
+
     /// With the layout that `set` makes of the value's own, inside the owner.
     // Inlined always: a value that is returned through memory is read back before it is written there.
     #[inline(always)]
     fn derived_by(&self, set: impl FnOnce(&mut Layout, &Parts<'_>) -> Result<()>) -> Result<Value> {
-        let own = self.layout.as_ref().map(|layout| layout.parts());
-        let own = own.unwrap_or(Parts { shape: self.owner.shape(), strides: None, offset: 0 });
         let mut layout = Shared::new(Layout::BLANK);
-        set(layout.get_mut().expect("it has one owner so far"), &own)?;
+        set(layout.get_mut().expect("it has one owner so far"), &self.parts())?;
         Ok(self.derived(layout))
+    }
+
+    #[inline(always)]
+    fn parts(&self) -> Parts<'_> {
+        match &self.layout {
+            None => Parts { shape: self.owner.shape(), strides: None, offset: 0 },
+            Some(layout) => layout.parts(),
+        }
     }
 
     /// With a layout that lies inside the owner.

@@ -97,8 +97,11 @@ impl Primitive for EmbedDiag {
 
 impl Var {
     /// The diagonal of two axes, as a new last axis of the smaller of their extents.
+    #[inline]
     pub fn extract_diag(&self, axis1: usize, axis2: usize) -> Var {
-        apply1(&ExtractDiag { axes: (axis1.min(axis2), axis1.max(axis2)) }, &[self])
+        let axes = (axis1.min(axis2), axis1.max(axis2));
+        self.view_now(|x| x.diagonal(ExtractDiag::NAME, axes.0, axes.1).ok())
+            .unwrap_or_else(|| apply1(&ExtractDiag { axes }, &[self]))
     }
 
     /// The last axis as the diagonal of two axes, which are at `axis1` and `axis2` in the result; zero

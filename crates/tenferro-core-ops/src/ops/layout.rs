@@ -341,6 +341,10 @@ fn literals(extents: &[Dim]) -> Option<Extents> {
     Some(known)
 }
 
+fn dims<D: Extent>(extents: &[D]) -> Extents<Dim> {
+    extents.iter().map(D::to_dim).collect()
+}
+
 impl Var {
     /// Axis `i` of the result is axis `perm[i]` of `self`.
     #[inline]
@@ -375,7 +379,15 @@ impl Var {
     }
 
     /// The elements in column-major order under another shape with as many elements.
-    pub fn reshape(&self, shape: &[Dim]) -> Var {
+    #[inline]
+    pub fn reshape<D: Extent>(&self, shape: &[D]) -> Var {
+        self.view_now(|x| x.reshape(Reshape::NAME, &D::literals(shape)?).ok().flatten())
+            .unwrap_or_else(|| self.reshape_long(&dims(shape)))
+    }
+
+    /// [`reshape`](Self::reshape) after its shortcut has declined.
+    #[inline(never)]
+    fn reshape_long(&self, shape: &[Dim]) -> Var {
         if &self.shape()[..] == shape {
             return self.clone();
         }
@@ -383,7 +395,15 @@ impl Var {
     }
 
     /// Axis `i` of `self` becomes axis `axes[i]` of the result; other axes, and those of extent 1, repeat.
-    pub fn broadcast_in_dim(&self, shape: &[Dim], axes: &[usize]) -> Var {
+    #[inline]
+    pub fn broadcast_in_dim<D: Extent>(&self, shape: &[D], axes: &[usize]) -> Var {
+        self.view_now(|x| x.broadcast(BroadcastInDim::NAME, &D::literals(shape)?, axes).ok())
+            .unwrap_or_else(|| self.broadcast_long(&dims(shape), axes))
+    }
+
+    /// [`broadcast_in_dim`](Self::broadcast_in_dim) after its shortcut has declined.
+    #[inline(never)]
+    fn broadcast_long(&self, shape: &[Dim], axes: &[usize]) -> Var {
         if axes.len() == self.rank() && is_identity(axes) && &self.shape()[..] == shape {
             return self.clone();
         }
@@ -437,8 +457,10 @@ impl Var {
     }
 
     /// The elements in opposite order along `axes`.
+    #[inline]
     pub fn reverse(&self, axes: &[usize]) -> Var {
-        apply1(&Reverse { axes: axes.into() }, &[self])
+        self.view_now(|x| x.reverse(Reverse::NAME, axes).ok())
+            .unwrap_or_else(|| apply1(&Reverse { axes: axes.into() }, &[self]))
     }
 
     /// With new axes of extent 1, which are at `axes` in the result.

@@ -193,7 +193,7 @@ fn a_buffer_is_not_taken_while_a_view_of_it_is_read() {
     let t = a.transpose(&[1, 0]);
     let b = next_of(&a);
     // reshaping a transpose copies it
-    let r = t.reshape(&[6.into()]);
+    let r = t.reshape(&[6_usize]);
     let c = next_of(&r);
     let p = Program::new(&[x], &[b, c, r, t.clone(), a.clone(), t]).unwrap();
     let mut cpu = CpuBackend::with_threads(1);
