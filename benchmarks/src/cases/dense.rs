@@ -68,7 +68,7 @@ pub(super) fn groups() -> Result<Vec<Vec<Case>>> {
         let a = definite(n)?;
         let (x, mut cpu) = (a.duplicate()?, CpuBackend::with_threads(1));
         let call = subject(move || black_box(&x).cholesky(&mut cpu), row_major);
-        let case = Case::new(format!("cholesky, {n}x{n}"), Goal::None, call);
+        let case = Case::new(format!("cholesky, {n}x{n}"), factored(n), call);
         all.push(vec![case.beside(format!("cholesky_{n}"), &[&a])?]);
     }
     for n in INVERSE {

@@ -28,6 +28,14 @@ pub(super) fn group() -> Result<Vec<Case>> {
             instruction,
             run(&a, &b, |a, b| repeat(a, b, |a, b, _| a.matmul(b)))?,
         ),
+        chain("an instruction, sum of 2x2 and a view", instruction, run(&a, &b, |a, b| repeat(a, b, sum))?)
+            .per_step(LAUNCH, 2 * STEPS),
+        chain(
+            "an instruction, concatenation of 2x2 and two views",
+            instruction,
+            run(&a, &b, |a, b| repeat(a, b, exchange))?,
+        )
+        .per_step(LAUNCH, 3 * STEPS),
         chain("a step of a fused chain, 2x2", Goal::None, run(&a, &b, |a, b| repeat(a, b, elementwise))?),
         Case::new("program: trace and compile 1000 operations", Goal::Nanoseconds(20e6), compile(&a, false)?),
         Case::new("program: the same and the first run", Goal::Nanoseconds(20e6), compile(&a, true)?),
@@ -64,6 +72,16 @@ fn repeat(
 
 fn triangle(a: &TracedTensor, _: &TracedTensor, k: usize) -> Traced {
     if k.is_multiple_of(2) { a.tril(0) } else { a.triu(0) }
+}
+
+/// Sums over an axis, repeated along it.
+fn sum(a: &TracedTensor, _: &TracedTensor, k: usize) -> Traced {
+    a.reduce_sum(Some(&[k % 2]))?.broadcast_in_dim(&[2, 2], &[1 - k % 2])
+}
+
+/// The halves in the other order.
+fn exchange(a: &TracedTensor, _: &TracedTensor, k: usize) -> Traced {
+    TracedTensor::concatenate(&[&a.slice_axis(k % 2, 1, 2)?, &a.slice_axis(k % 2, 0, 1)?], k % 2)
 }
 
 fn elementwise(a: &TracedTensor, b: &TracedTensor, k: usize) -> Traced {

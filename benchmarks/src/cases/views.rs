@@ -12,6 +12,7 @@ const EAGER: Goal = Goal::Nanoseconds(60.0);
 pub(super) fn group() -> Result<Vec<Case>> {
     let mut cases = rank::<2>()?;
     cases.extend(rank::<6>()?);
+    cases.push(large()?);
     Ok(cases)
 }
 
@@ -31,6 +32,20 @@ fn both(
         Case::new(format!("{name}, rank {rank}: borrowed"), BORROWED, borrowed).expecting(expected.clone()),
         Case::new(format!("{name}, rank {rank}: eager"), EAGER, eager).expecting(expected),
     ]
+}
+
+/// Views cost the same for any number of elements.
+fn large() -> Result<Case> {
+    let (side, half) = black_box((1 << 12, 1 << 11));
+    let runtime = EagerRuntime::new(&CpuBackend::with_threads(1));
+    let x = runtime.tensor(Tensor::zeros(DType::F64, [side * side, 2])?)?;
+    let views = move || {
+        let halves = black_box(&x).reshape(&[side, side, 2])?.transpose(&[1, 0, 2])?;
+        halves.slice(&[half, 0, 0], &[side, 1, 1], &[half, 1, 1])
+    };
+    let views = subject(views, |v| v.to_tensor()?.to_vec_row_major());
+    let name = "reshape, transpose and slice of 2^25 elements: eager";
+    Ok(Case::new(name, Goal::Nanoseconds(5000.0), views).expecting([0.0]))
 }
 
 type Operand = TypedTensorView<'static, f64>;

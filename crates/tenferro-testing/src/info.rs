@@ -22,6 +22,8 @@ pub struct OpInfo {
     pub errors: Vec<Failure>,
     /// Derivatives that are checked: 0 for an operation without one (its tangent is zero), 2 for any order.
     pub order: u32,
+    /// The highest derivative that the operation has, if that is not any.
+    pub highest: Option<u32>,
     /// Relative to the reference, in units of the rounding error of the dtype.
     pub tolerance: f64,
     /// Inputs broadcast against each other.
@@ -418,6 +420,12 @@ where
     /// Inputs of different dtypes are promoted.
     pub(crate) fn promotes(mut self) -> Self {
         self.info.promotes = true;
+        self
+    }
+
+    /// Derivatives above this one are errors.
+    pub(crate) fn highest(mut self, order: u32) -> Self {
+        self.info.highest = Some(order);
         self
     }
 

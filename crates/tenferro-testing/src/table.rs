@@ -19,10 +19,11 @@ pub fn table(infos: &[OpInfo]) -> String {
         let first = info.samples.iter().filter_map(|s| s.inputs.first()).map(|x| x.dtype);
         let dtypes: BTreeSet<DType> = first.collect();
         let dtypes: Vec<String> = dtypes.iter().map(DType::to_string).collect();
-        let derivative = match info.order {
-            0 => "",
-            1 => "first",
-            _ => "any order",
+        let derivative = match (info.order, info.highest) {
+            (0, _) => String::new(),
+            (1, _) => "first".into(),
+            (_, Some(order)) => format!("to order {order}"),
+            _ => "any order".into(),
         };
         let yes = |b: bool| if b { "yes" } else { "" };
         writeln!(

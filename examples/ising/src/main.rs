@@ -40,6 +40,9 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let mut rows = Vec::with_capacity(options.temperatures);
     for t in temperatures::temperatures(options.temperatures) {
         let comparison = Comparison::new(solve(t)?);
+        if comparison.quantities().iter().any(|quantity| !quantity.computed.is_finite()) {
+            return Err(format!("a result at T = {t} is not finite: {}", report::row(&comparison)).into());
+        }
         bar.suspend(|| writeln!(out, "{}", report::row(&comparison)))?;
         rows.push(comparison);
         bar.inc(1);

@@ -4,6 +4,7 @@
 use ising::comparison::Comparison;
 use ising::exact::T_CRITICAL;
 use ising::options::Mode;
+use ising::temperatures::temperatures;
 use ising::trg::{Point, solver};
 
 const CHI: usize = 16;
@@ -21,16 +22,21 @@ fn assert_relative(ours: f64, reference: f64, tolerance: f64, what: &str) {
     assert!(error <= tolerance, "{what}: got {ours:e}, expected {reference:e}, relative error {error:.1e}");
 }
 
+/// At every temperature of the main job. Next to T_c, where chi 16 does not allow 1e-4 in the energy, the
+/// derivatives below show that it is the truncation that sets the limit.
 #[test]
 fn agrees_with_onsager() {
-    for point in solve(Mode::Traced, &[1.6, 1.9, 2.2, T_CRITICAL, 2.4, 2.6, 3.2]) {
+    for point in solve(Mode::Traced, &temperatures(21)) {
         let (t, distance) = (point.t, (point.t - T_CRITICAL).abs());
         let [lnz, energy, heat] = Comparison::new(point).quantities();
         let away = distance >= 0.3;
-        let lnz_tolerance = if away { 1e-6 } else { 1e-5 };
-        assert_relative(lnz.computed, lnz.exact, lnz_tolerance, &format!("ln Z at {t}"));
-        let energy_tolerance = if away { 1e-4 } else { 1e-2 };
-        assert_relative(energy.computed, energy.exact, energy_tolerance, &format!("energy at {t}"));
+        assert_relative(lnz.computed, lnz.exact, if away { 1e-6 } else { 1e-5 }, &format!("ln Z at {t}"));
+        let tolerance = match distance {
+            ..1e-9 => 1e-2,
+            ..0.06 => 2e-4,
+            _ => 1e-4,
+        };
+        assert_relative(energy.computed, energy.exact, tolerance, &format!("energy at {t}"));
         assert!(heat.computed.is_finite(), "specific heat at {t}");
         if away {
             assert_relative(heat.computed, heat.exact, 1e-3, &format!("specific heat at {t}"));

@@ -1,18 +1,22 @@
 //! Joining along an axis: each operand is copied to its part of the output.
 
 use super::{
-    copy::{strides_of, strides_to},
+    copy::{compact, strides_of, strides_to},
     destination::with_outputs,
 };
-use crate::{CpuBackend, loops};
+use crate::{
+    CpuBackend,
+    loops::{self, plan::LoopPlan},
+};
+use smallvec::SmallVec;
 use tenferro_core_ops::{
-    Aval, Kernels, Operand, Out, Outs,
+    Aval, Coming, Kernels, Op, Operand, Out, Outs, Prepared, Shortcuts,
     ops::{ALL, Concatenate},
 };
 use tenferro_tensor::{Result, Tensor};
 
 pub(super) fn list(table: &mut dyn Kernels) {
-    table.on::<CpuBackend, Concatenate>(ALL, concatenate);
+    table.on_with(ALL, concatenate, Shortcuts { prepare: Some(prepare), ..Shortcuts::default() });
 }
 
 fn concatenate(
@@ -46,4 +50,50 @@ fn concatenate(
             Ok(())
         })
     }
+}
+
+/// [`concatenate`] for few elements.
+fn prepare(op: &dyn Op, x: &[Coming<'_>], y: &Aval) -> Option<Prepared> {
+    let axis = op.as_any().downcast_ref::<Concatenate>()?.axis;
+    if y.len() > super::SMALL {
+        return None;
+    }
+    let ys = compact(&y.shape);
+    let (mut moves, mut part) = (Vec::with_capacity(y.len()), 0);
+    for (operand, x) in x.iter().enumerate() {
+        let shape = &x.aval.shape;
+        let xs = x.strides.map_or_else(|| compact(shape), SmallVec::from_slice);
+        let plan = LoopPlan::new(shape, &[&ys, &xs]);
+        let to = plan.offsets(0).into_iter().map(|to| to + part * ys[axis]);
+        moves.extend(to.zip(plan.offsets(1)).map(|(to, from)| Move { operand, from, to }));
+        part += shape[axis] as isize;
+    }
+    match y.dtype.size() {
+        1 => moved::<u8>(moves),
+        4 => moved::<u32>(moves),
+        8 => moved::<u64>(moves),
+        16 => moved::<[u64; 2]>(moves),
+        _ => None,
+    }
+}
+
+/// An element's way: offsets in elements.
+struct Move {
+    operand: usize,
+    from: isize,
+    to: isize,
+}
+
+/// The moves, of elements of the size of `T`.
+fn moved<T: Copy + 'static>(moves: Vec<Move>) -> Option<Prepared> {
+    Some(Prepared::new(move |x, y| {
+        for m in &moves {
+            // SAFETY: the offsets are those of elements, and the caller vouches for the addresses.
+            unsafe {
+                y.cast::<T>()
+                    .offset(m.to)
+                    .write_unaligned(x[m.operand].cast::<T>().offset(m.from).read_unaligned())
+            };
+        }
+    }))
 }

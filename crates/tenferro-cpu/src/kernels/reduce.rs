@@ -1,26 +1,30 @@
 //! Reductions over axes.
 
 use super::{
-    copy::{strides_of, strides_to},
+    copy::{Strides, compact, strides_of, strides_to},
     destination::with_outputs,
     elementwise::unlisted,
 };
 use crate::{
     CpuBackend,
-    loops::reduce::{Max, Min, Prod, Reducer, Sum, reduce},
+    loops::reduce::{Few, Max, Min, Prod, Reducer, Sum, reduce},
 };
 use smallvec::SmallVec;
 use tenferro_core_ops::{
-    Aval, Kernels, Number, Operand, Out, Outs,
+    Aval, Coming, Kernels, Number, Operand, Out, Outs, Prepare, Prepared, Shortcuts,
     ops::{Axes, ExclusiveProd, NUMBERS, ORDERED, ReduceMax, ReduceMin, ReduceProd, ReduceSum},
 };
 use tenferro_tensor::{Result, Scalar, Tensor, dispatch_number, dispatch_ordered};
 
 macro_rules! rows {
     ($table:expr, $($op:ident $dtypes:ident $dispatch:ident $reducer:ident;)*) => { $(
-        $table.on::<CpuBackend, $op>($dtypes, |op, cpu, x, y, out| {
+        let prepare: Prepare = |op, x, y| {
+            let op = op.as_any().downcast_ref::<$op>()?;
+            $dispatch!(y.dtype, T => prepared::<$reducer<T>, T>(&op.axes, x, y), else None)
+        };
+        $table.on_with::<CpuBackend, $op>($dtypes, |op, cpu, x, y, out| {
             $dispatch!(y[0].dtype, T => over::<$reducer<T>, T>(&op.axes, cpu, x, y, out), else unlisted(y[0].dtype))
-        });
+        }, Shortcuts { prepare: Some(prepare), ..Shortcuts::default() });
     )* };
 }
 
@@ -50,12 +54,7 @@ where
     // SAFETY: the reduction writes every element, also of an empty operand.
     unsafe {
         with_outputs(y, out, |to| {
-            let reduced: SmallVec<[bool; 6]> = (0..x.rank()).map(|i| axes.contains(&i)).collect();
-            let mut kept = strides_to(&to[0], &y[0].shape).into_iter();
-            let ys: SmallVec<[isize; 6]> = reduced
-                .iter()
-                .map(|&r| if r { 0 } else { kept.next().expect("one stride per kept axis") })
-                .collect();
+            let (reduced, ys) = spread(axes, x.rank(), &strides_to(&to[0], &y[0].shape));
             let (from, xs) = (x.host_ptr::<T>()?, strides_of(&x));
             // SAFETY: the output has the kept extents, the operand is within its buffer, and the destination is
             // new or borrowed mutably.
@@ -63,6 +62,31 @@ where
             Ok(())
         })
     }
+}
+
+/// Which axes are reduced, and the strides of the result along all, 0 along those.
+fn spread(axes: &[usize], rank: usize, kept: &[isize]) -> (SmallVec<[bool; 6]>, Strides) {
+    let mut kept = kept.iter();
+    let mut stride = |&r: &bool| if r { 0 } else { *kept.next().expect("one stride per kept axis") };
+    let reduced: SmallVec<[bool; 6]> = (0..rank).map(|i| axes.contains(&i)).collect();
+    let strides = reduced.iter().map(&mut stride).collect();
+    (reduced, strides)
+}
+
+/// [`over`] for few elements.
+fn prepared<R, T: Scalar>(axes: &[usize], x: &[Coming<'_>], y: &Aval) -> Option<Prepared>
+where
+    R: Reducer<In = T, Acc = T> + Default,
+{
+    let shape = &x[0].aval.shape;
+    if x[0].aval.len() > super::SMALL || y.len() > super::SMALL {
+        return None;
+    }
+    let (reduced, ys) = spread(axes, shape.len(), &compact(&y.shape));
+    let xs = x[0].strides.map_or_else(|| compact(shape), SmallVec::from_slice);
+    let few = Few::new(shape, &reduced, &xs, &ys)?;
+    // SAFETY: the caller of the prepared kernel vouches for the addresses.
+    Some(Prepared::new(move |x, y| unsafe { few.run(R::default(), x[0].cast(), y.cast()) }))
 }
 
 /// The products before and after each element, multiplied: no division, so zeros are harmless.

@@ -190,6 +190,16 @@ impl LoopPlan {
         &self.start
     }
 
+    /// Where the element of each index lies from the operand's first logical one, in the order of the axes.
+    pub(crate) fn offsets(&self, operand: usize) -> Vec<isize> {
+        let mut all = vec![self.start[operand]];
+        for axis in 0..self.rank() {
+            let (extent, stride) = (self.extent(axis) as isize, self.stride(axis, operand));
+            all = (0..extent).flat_map(|i| all.iter().map(move |offset| offset + i * stride)).collect();
+        }
+        all
+    }
+
     /// The axis along which the first operand that is not dense along axis 0 is denser; `None` if axis 0
     /// suits all.
     fn conflicting_axis(&self) -> Option<usize> {

@@ -63,33 +63,86 @@ pub(crate) unsafe fn reduce<R: Reducer>(
     (x, x_strides): (*const R::In, &[isize]),
     (y, y_strides): (*mut R::Acc, &[isize]),
 ) {
-    if let Some([inner, terms, outer]) = adjacent(shape, reduced, x_strides, y_strides)
-        && terms <= if inner == 1 { BLOCK } else { ROWS }
-        && (1..=SMALL).contains(&elements(&[inner, terms, outer]))
-    {
-        for o in 0..outer {
-            // SAFETY: `x` is dense with the extents inner, terms and outer, `y` with inner and outer.
-            unsafe {
-                let (x, y) = (x.add(o * inner * terms), y.add(o * inner));
-                if inner == 1 {
-                    y.write(run(r, x, [1, 0], [terms, 1]));
-                } else {
-                    (0..inner).for_each(|i| y.add(i).write(r.init()));
-                    add_rows(r, std::slice::from_raw_parts_mut(y, inner), x, 1, inner as isize, terms);
+    if let Some(extents) = compact(shape, reduced, x_strides, y_strides) {
+        // SAFETY: the caller's; both arrays are compact.
+        return unsafe { reduce_compact(r, extents, x, y) };
+    }
+    // SAFETY: the caller's.
+    unsafe { Job { r, x, y, plan: Plan::new(shape, reduced, x_strides, y_strides) }.run(threads) }
+}
+
+/// A reduction of few elements, planned once for any addresses. Terms are grouped as by [`reduce`].
+pub(crate) enum Few {
+    /// Inner, reduced and outer extents of compact arrays.
+    Compact([usize; 3]),
+    /// The offsets of the terms of a result, and those of each result's first term and of itself.
+    Terms(Box<[isize]>, Box<[(isize, isize)]>),
+}
+
+impl Few {
+    /// `None` where [`reduce`] does not add one term after the other.
+    pub(crate) fn new(
+        shape: &[usize],
+        reduced: &[bool],
+        x_strides: &[isize],
+        y_strides: &[isize],
+    ) -> Option<Few> {
+        if let Some(extents) = compact(shape, reduced, x_strides, y_strides) {
+            return Some(Few::Compact(extents));
+        }
+        let plan = Plan::new(shape, reduced, x_strides, y_strides);
+        let one_by_one = plan.along_rows() && plan.inner.len() <= ROWS;
+        let places = plan.kept.offsets(0).into_iter().zip(plan.kept.offsets(1));
+        one_by_one.then(|| Few::Terms(plan.inner.offsets(0).into(), places.collect()))
+    }
+
+    /// # Safety
+    /// As for [`reduce`].
+    pub(crate) unsafe fn run<R: Reducer>(&self, r: R, x: *const R::In, y: *mut R::Acc) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self {
+                Few::Compact(extents) => reduce_compact(r, *extents, x, y),
+                Few::Terms(terms, places) => {
+                    for &(from, to) in places {
+                        let x = x.wrapping_offset(from);
+                        let sum = terms.iter().fold(r.init(), |sum, &o| r.add(sum, *x.offset(o)));
+                        y.offset(to).write(sum);
+                    }
                 }
             }
         }
-        return;
     }
-    type Part<T> = SmallVec<[T; 6]>;
-    let pick = |kept: bool| (0..shape.len()).filter(move |&axis| reduced[axis] != kept);
-    let extents = |kept| pick(kept).map(|axis| shape[axis]).collect::<Part<usize>>();
-    let strides = |kept, strides: &[isize]| pick(kept).map(|axis| strides[axis]).collect::<Part<isize>>();
-    let kept = LoopPlan::new(&extents(true), &[&strides(true, x_strides), &strides(true, y_strides)]);
-    let inner = LoopPlan::new(&extents(false), &[&strides(false, x_strides)]);
-    let job = Job { r, x, y, kept, inner };
-    // SAFETY: the caller's.
-    unsafe { job.run(threads) }
+}
+
+/// The extents before, of and after the reduced axes, of compact arrays that are small enough to do without a plan.
+fn compact(shape: &[usize], reduced: &[bool], x: &[isize], y: &[isize]) -> Option<[usize; 3]> {
+    adjacent(shape, reduced, x, y).filter(|&[inner, terms, outer]| {
+        terms <= if inner == 1 { BLOCK } else { ROWS }
+            && (1..=SMALL).contains(&elements(&[inner, terms, outer]))
+    })
+}
+
+/// # Safety
+/// `x` is compact with the extents inner, terms and outer, `y` with inner and outer.
+unsafe fn reduce_compact<R: Reducer>(
+    r: R,
+    [inner, terms, outer]: [usize; 3],
+    x: *const R::In,
+    y: *mut R::Acc,
+) {
+    for o in 0..outer {
+        // SAFETY: the caller's.
+        unsafe {
+            let (x, y) = (x.add(o * inner * terms), y.add(o * inner));
+            if inner == 1 {
+                y.write(run(r, x, [1, 0], [terms, 1]));
+            } else {
+                (0..inner).for_each(|i| y.add(i).write(r.init()));
+                add_rows(r, std::slice::from_raw_parts_mut(y, inner), x, 1, inner as isize, terms);
+            }
+        }
+    }
 }
 
 /// The extents before, of and after the reduced axes, if those are neighbours and both arrays are compact.
@@ -116,35 +169,57 @@ fn adjacent(shape: &[usize], reduced: &[bool], x: &[isize], y: &[isize]) -> Opti
     Some(extents)
 }
 
-/// A planned reduction: `kept` has the operands x and y, `inner` (the reduced axes) only x.
-struct Job<R: Reducer> {
-    r: R,
-    x: *const R::In,
-    y: *mut R::Acc,
+/// `kept` has the operands x and y, `inner` (the reduced axes) only x.
+struct Plan {
     kept: LoopPlan,
     inner: LoopPlan,
 }
 
+impl Plan {
+    fn new(shape: &[usize], reduced: &[bool], x: &[isize], y: &[isize]) -> Plan {
+        type Part<T> = SmallVec<[T; 6]>;
+        let pick = |kept: bool| (0..shape.len()).filter(move |&axis| reduced[axis] != kept);
+        let extents = |kept| pick(kept).map(|axis| shape[axis]).collect::<Part<usize>>();
+        let strides = |kept, strides: &[isize]| pick(kept).map(|axis| strides[axis]).collect::<Part<isize>>();
+        Plan {
+            kept: LoopPlan::new(&extents(true), &[&strides(true, x), &strides(true, y)]),
+            inner: LoopPlan::new(&extents(false), &[&strides(false, x)]),
+        }
+    }
+
+    /// Whether many results are accumulated side by side.
+    fn along_rows(&self) -> bool {
+        let (k, i) = (self.kept.stride(0, 0).unsigned_abs(), self.inner.stride(0, 0).unsigned_abs());
+        // Rows of a few elements pay only when they follow each other and are taken several at a time.
+        let worth = self.kept.extent(0) >= 8 || (k == 1 && i == self.kept.extent(0));
+        self.kept.rank() > 0 && (self.inner.len() < SHORT || (k < i && worth))
+    }
+}
+
+/// A planned reduction at its addresses.
+struct Job<R: Reducer> {
+    r: R,
+    x: *const R::In,
+    y: *mut R::Acc,
+    plan: Plan,
+}
+
 impl<R: Reducer> Job<R> {
     unsafe fn run(&self, threads: &Threads) {
-        let (results, terms) = (self.kept.len(), self.inner.len());
+        let (results, terms) = (self.plan.kept.len(), self.plan.inner.len());
         if results == 0 {
             return;
         }
         let work = results * terms * size_of::<R::In>();
-        let (k, i) = (self.kept.stride(0, 0).unsigned_abs(), self.inner.stride(0, 0).unsigned_abs());
-        // Rows of a few elements pay only when they follow each other and are taken several at a time.
-        let worth = self.kept.extent(0) >= 8 || (k == 1 && i == self.kept.extent(0));
-        let along_rows = self.kept.rank() > 0 && (terms < SHORT || (k < i && worth));
         // SAFETY: the caller's.
-        unsafe { if along_rows { self.rows(threads, work) } else { self.runs(threads, work) } }
+        unsafe { if self.plan.along_rows() { self.rows(threads, work) } else { self.runs(threads, work) } }
     }
 
     /// One result after the other.
     unsafe fn runs(&self, threads: &Threads, work: usize) {
-        let tiling = self.inner.tiling(BLOCK, true);
-        let (results, tiles) = (self.kept.len(), tiling.tiles());
-        let lines = self.kept.lines(PARTS);
+        let tiling = self.plan.inner.tiling(BLOCK, true);
+        let (results, tiles) = (self.plan.kept.len(), tiling.tiles());
+        let lines = self.plan.kept.lines(PARTS);
         let shared = Shared::new((self, &tiling, &lines));
         threads.parallel(work, |par| {
             if results >= PARTS || tiles < 2 || work < PARALLEL_WORK {
@@ -175,8 +250,8 @@ impl<R: Reducer> Job<R> {
 
     /// Writes `f(x)` for each result in the lines `range`, `x` being its first term.
     unsafe fn each_result(&self, lines: &Tiling, range: Range<usize>, f: impl Fn(*const R::In) -> R::Acc) {
-        let (x0, y0) = (self.kept.stride(0, 0), self.kept.stride(0, 1));
-        lines.for_each(&self.kept, range, |offsets, [n, _]| {
+        let (x0, y0) = (self.plan.kept.stride(0, 0), self.plan.kept.stride(0, 1));
+        lines.for_each(&self.plan.kept, range, |offsets, [n, _]| {
             for i in 0..n as isize {
                 // SAFETY: the offsets are those of elements of the operands.
                 unsafe {
@@ -189,9 +264,9 @@ impl<R: Reducer> Job<R> {
 
     /// The result of the terms from `x` on in the tiles `range` of the reduced axes.
     unsafe fn one(&self, tiling: &Tiling, x: *const R::In, range: Range<usize>) -> R::Acc {
-        let s = tiling.strides(&self.inner, 0);
+        let s = tiling.strides(&self.plan.inner, 0);
         let mut sums: SmallVec<[(R::Acc, u32); 16]> = SmallVec::new();
-        tiling.for_each(&self.inner, range, |offsets, n| {
+        tiling.for_each(&self.plan.inner, range, |offsets, n| {
             let x = x.wrapping_offset(offsets[0]);
             // SAFETY: all terms of the tile are elements of the input.
             let mut sum = unsafe {
@@ -214,9 +289,9 @@ impl<R: Reducer> Job<R> {
 
     /// Lines of results side by side.
     unsafe fn rows(&self, threads: &Threads, work: usize) {
-        let lines = self.kept.lines(WIDTH);
+        let lines = self.plan.kept.lines(WIDTH);
         let width = lines.block()[0];
-        let tiling = self.inner.tiling(if width < NARROW { BLOCK } else { ROWS }, true);
+        let tiling = self.plan.inner.tiling(if width < NARROW { BLOCK } else { ROWS }, true);
         let tiles = tiling.tiles();
         let parts = if lines.tiles() >= PARTS || work < PARALLEL_WORK { 1 } else { tiles.clamp(1, PARTS) };
         let partial_len = if parts > 1 { lines.tiles() * parts * width } else { 0 };
@@ -228,7 +303,7 @@ impl<R: Reducer> Job<R> {
                 let mut sums = Rows::new(job.r);
                 for item in range {
                     let (line, part) = (item / parts, item % parts);
-                    lines.for_each(&job.kept, line..line + 1, |offsets, [n, _]| {
+                    lines.for_each(&job.plan.kept, line..line + 1, |offsets, [n, _]| {
                         // SAFETY: each item has its own results or its own row of `partial`.
                         unsafe {
                             job.sum_rows(&mut sums, offsets[0], n, tiling, share(tiles, part, parts));
@@ -245,7 +320,7 @@ impl<R: Reducer> Job<R> {
         });
         if parts > 1 {
             let mut of_line = partial.chunks_exact_mut(parts * width);
-            lines.for_each(&self.kept, 0..lines.tiles(), |offsets, [n, _]| {
+            lines.for_each(&self.plan.kept, 0..lines.tiles(), |offsets, [n, _]| {
                 let rows = of_line.next().expect("one chunk per line");
                 for step in (0..).map(|i| 1 << i).take_while(|&step| step < parts) {
                     for part in (0..parts - step).step_by(2 * step) {
@@ -269,10 +344,10 @@ impl<R: Reducer> Job<R> {
         tiling: &Tiling,
         range: Range<usize>,
     ) {
-        let x0 = self.kept.stride(0, 0);
-        let [s0, s1] = tiling.strides(&self.inner, 0);
+        let x0 = self.plan.kept.stride(0, 0);
+        let [s0, s1] = tiling.strides(&self.plan.inner, 0);
         sums.start(n);
-        tiling.for_each(&self.inner, range, |offsets, [rows, m]| {
+        tiling.for_each(&self.plan.inner, range, |offsets, [rows, m]| {
             let x = self.x.wrapping_offset(offset + offsets[0]);
             let acc = sums.push();
             // SAFETY: all terms are elements of the input.
@@ -289,7 +364,7 @@ impl<R: Reducer> Job<R> {
 
     /// Writes consecutive results from `offset` on.
     unsafe fn store(&self, offset: isize, results: &[R::Acc]) {
-        let y0 = self.kept.stride(0, 1);
+        let y0 = self.plan.kept.stride(0, 1);
         for (i, &value) in results.iter().enumerate() {
             // SAFETY: the caller passes results of one line and its offset.
             unsafe { self.y.offset(offset + i as isize * y0).write(value) };

@@ -26,7 +26,7 @@ const NOTHING_REPLAYED: &[(&str, &str)] = &[
     ),
     ("operation absent: Bessel functions", "i0 special_i0e special_i1 special_i1e"),
     ("svd documents a gauge, so every loss has a derivative", "svd__gauge_ill_defined"),
-    ("a bound of time, which the benchmarks measure", "view-is-metadata"),
+    ("a bound of time, a row of the benchmarks: views of 2^25 elements", "view-is-metadata"),
     ("no WebGPU backend", "wgpu-dispatch-limit"),
 ];
 

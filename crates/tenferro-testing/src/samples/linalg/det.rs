@@ -63,6 +63,7 @@ fn det() -> OpInfo {
         |_, x| stack_scalars(floating(x[0].dtype), extents(&x[0]).1, &determinants(&x[0])),
     )
     .surface(surface!((); LinalgOps, TypedLinalgOps; det()))
+    .highest(9)
     // A determinant of order n moves n times as much as the matrix.
     .tolerance(bound(17, 17.0))
     .each(FLOATS, |o, d| {

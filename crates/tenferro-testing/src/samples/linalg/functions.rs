@@ -87,6 +87,7 @@ fn polar() -> OpInfo {
     };
     op("polar", |_: &(), x: &[Var]| -> [Var; 2] { ops::polar(&x[0]).into() }, reference)
         .surface(surface!((); LinalgOps, TypedLinalgOps; polar()))
+        .highest(16)
         // U moves by the inverse of the sum of the two smallest values; that of the random symbolic ones is 1
         // / 300.
         .tolerance(bound(5, 300.0))
@@ -132,6 +133,7 @@ fn matrix_exp() -> OpInfo {
         },
     )
     .surface(surface!((); LinalgOps, TypedLinalgOps; matrix_exp()))
+    .highest(8)
     // It moves by its norm as the matrix does by its own, which is below 20.
     .tolerance(bound(5, 20.0))
     .each(FLOATS, |o, d| {

@@ -58,6 +58,7 @@ fn spectral() -> OpInfo {
         },
     )
     .surface(surface!(F; LinalgOps, TypedLinalgOps; spectral() |f| &f.function()))
+    .highest(16)
     // x f'(x) / f, which is 3 for the cube, and for the sine at 3.
     .tolerance(bound(5, 3.0))
     .each(FLOATS, |o, d| {
