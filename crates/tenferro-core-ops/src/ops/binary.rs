@@ -264,6 +264,16 @@ fn binary<P: Primitive + Rule>(op: &P, a: &Var, b: &Var) -> Var {
     }
 }
 
+/// `x op c`. A dtype of `x` that does not hold the number, or that `op` is not defined for, is promoted as with an f64
+/// operand.
+fn with_number<P: Primitive + Rule>(op: &P, x: &Var, c: f64) -> Var {
+    let dtype = x.dtype();
+    if !dtype.is_differentiable() && !(P::DTYPES.contains(&dtype) && dtype.holds(c.into())) {
+        return with_number(op, &x.convert(DType::F64), c);
+    }
+    apply1(op, &[x, &x.like(c)])
+}
+
 macro_rules! methods {
     ($($(#[$doc:meta])* $T:ident $m:ident: $f:expr;)*) => {
         impl Var { $(
@@ -278,6 +288,8 @@ macro_rules! methods {
 }
 binary_rows!(methods);
 
+// With a number: in the dtype of the tensor, if that is an integer dtype which holds the number, and in f64 if it does
+// not or if the operation is a quotient.
 macro_rules! operators {
     ($($trait:ident $m:ident $T:ident;)*) => { $(
         impl std::ops::$trait<&Var> for &Var {
@@ -307,13 +319,13 @@ macro_rules! operators {
         impl std::ops::$trait<f64> for &Var {
             type Output = Var;
             fn $m(self, o: f64) -> Var {
-                apply1(&$T, &[self, &self.like(o)])
+                with_number(&$T, self, o)
             }
         }
         impl std::ops::$trait<f64> for Var {
             type Output = Var;
             fn $m(self, o: f64) -> Var {
-                std::ops::$trait::$m(&self, o)
+                with_number(&$T, &self, o)
             }
         }
     )* };
