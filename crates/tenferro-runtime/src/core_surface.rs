@@ -238,6 +238,13 @@ macro_rules! recorded {
                 self.apply1(stringify!($m), &[], || std::ops::$trait::$m(self.var(), o))
             }
         }
+        impl std::ops::$trait<&$Tier> for f64 {
+            type Output = Result<$Tier>;
+            /// A number on the left, as one on the right.
+            fn $m(self, o: &$Tier) -> Result<$Tier> {
+                o.apply1(stringify!($m), &[], || std::ops::$trait::$m(self, o.var()))
+            }
+        }
     )* };
 }
 recorded! { EagerTensor TracedTensor }

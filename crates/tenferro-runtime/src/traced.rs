@@ -8,6 +8,9 @@ use tenferro_tensor::{DType, Error, Result, Scalar, Shape, Tensor, Value};
 
 /// A value of a program that has not run yet. Clones are the same value.
 ///
+/// The operators `+`, `-`, `*` and `/` are those of two values, and of a value and a number on either side, as for an
+/// [`EagerTensor`](crate::EagerTensor).
+///
 /// ```
 /// use tenferro_cpu::CpuBackend;
 /// use tenferro_runtime::{DType, Dim, GraphCompiler, Tensor, TracedTensor};

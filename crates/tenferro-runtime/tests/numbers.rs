@@ -78,6 +78,18 @@ fn a_number_that_fits_keeps_the_dtype() {
 }
 
 #[test]
+fn a_number_may_be_on_the_left() {
+    let x = Tensor::from_vec_col_major([2], vec![2.0, -4.0]).unwrap();
+    assert_eq!(both!(&x, |x| 1.0 + x).as_slice::<f64>().unwrap(), [3.0, -3.0]);
+    assert_eq!(both!(&x, |x| 1.0 - x).as_slice::<f64>().unwrap(), [-1.0, 5.0]);
+    assert_eq!(both!(&x, |x| 3.0 * x).as_slice::<f64>().unwrap(), [6.0, -12.0]);
+    assert_eq!(both!(&x, |x| 1.0 / x).as_slice::<f64>().unwrap(), [0.5, -0.25]);
+    assert_eq!(both!(&i64s(), |x| 3.0 - x).as_slice::<i64>().unwrap(), [2, 5, -4]);
+    assert_eq!(both!(&i32s(), |x| 0.5 - x).as_slice::<f64>().unwrap(), [-0.5, 2.5, -6.5]);
+    assert_eq!(both!(&i32s(), |x| 7.0 / x).as_slice::<f64>().unwrap(), [7.0, -3.5, 1.0]);
+}
+
+#[test]
 fn full_refuses_a_number_that_the_dtype_does_not_hold() -> Result<()> {
     for (dtype, value) in [(DType::I64, C64::new(2.5, 0.0)), (DType::F64, C64::I)] {
         for e in [

@@ -264,14 +264,15 @@ fn binary<P: Primitive + Rule>(op: &P, a: &Var, b: &Var) -> Var {
     }
 }
 
-/// `x op c`. A dtype of `x` that does not hold the number, or that `op` is not defined for, is promoted as with an f64
+/// `x op c`, or `c op x` if `flip`. A dtype of `x` that does not hold the number, or that `op` is not defined for, is promoted as with an f64
 /// operand.
-fn with_number<P: Primitive + Rule>(op: &P, x: &Var, c: f64) -> Var {
+fn with_number<P: Primitive + Rule>(op: &P, x: &Var, c: f64, flip: bool) -> Var {
     let dtype = x.dtype();
     if !dtype.is_differentiable() && !(P::DTYPES.contains(&dtype) && dtype.holds(c.into())) {
-        return with_number(op, &x.convert(DType::F64), c);
+        return with_number(op, &x.convert(DType::F64), c, flip);
     }
-    apply1(op, &[x, &x.like(c)])
+    let c = x.like(c);
+    apply1(op, &if flip { [&c, x] } else { [x, &c] })
 }
 
 macro_rules! methods {
@@ -319,13 +320,25 @@ macro_rules! operators {
         impl std::ops::$trait<f64> for &Var {
             type Output = Var;
             fn $m(self, o: f64) -> Var {
-                with_number(&$T, self, o)
+                with_number(&$T, self, o, false)
             }
         }
         impl std::ops::$trait<f64> for Var {
             type Output = Var;
             fn $m(self, o: f64) -> Var {
-                with_number(&$T, &self, o)
+                with_number(&$T, &self, o, false)
+            }
+        }
+        impl std::ops::$trait<&Var> for f64 {
+            type Output = Var;
+            fn $m(self, o: &Var) -> Var {
+                with_number(&$T, o, self, true)
+            }
+        }
+        impl std::ops::$trait<Var> for f64 {
+            type Output = Var;
+            fn $m(self, o: Var) -> Var {
+                with_number(&$T, &o, self, true)
             }
         }
     )* };
