@@ -11,7 +11,7 @@ fn dim(n: usize) -> Dim {
 /// `[n]` and `[n, m]` inputs of f64.
 fn inputs() -> (TracedTensor, TracedTensor) {
     let (n, m) = (Dim::symbol("n"), Dim::symbol("m"));
-    (TracedTensor::input(DType::F64, &[n.clone()]), TracedTensor::input(DType::F64, &[n, m]))
+    (TracedTensor::input(DType::F64, std::slice::from_ref(&n)), TracedTensor::input(DType::F64, &[n, m]))
 }
 
 /// `1, 2, ..` in a shape.
@@ -82,7 +82,7 @@ fn pad() -> Result<()> {
     let (x, like) = inputs();
     let m = like.shape()[1].clone();
     let zero = TracedTensor::scalar(0.0)?;
-    let y = x.pad_dims(&zero, &[dim(1)], &[m.clone()], &[0])?;
+    let y = x.pad_dims(&zero, &[dim(1)], std::slice::from_ref(&m), &[0])?;
     let of = |n: usize, m: usize| vec![counting(&[n]), counting(&[n, m])];
     assert_eq!(
         runs(&[&x, &like], &y, &[of(2, 2), of(1, 3)]),

@@ -268,7 +268,8 @@ fn binary<P: Primitive + Rule>(op: &P, a: &Var, b: &Var) -> Var {
 /// operand.
 fn with_number<P: Primitive + Rule>(op: &P, x: &Var, c: f64, flip: bool) -> Var {
     let dtype = x.dtype();
-    if !dtype.is_differentiable() && !(P::DTYPES.contains(&dtype) && dtype.holds(c.into())) {
+    let stays = dtype.is_differentiable() || P::DTYPES.contains(&dtype) && dtype.holds(c.into());
+    if !stays {
         return with_number(op, &x.convert(DType::F64), c, flip);
     }
     let c = x.like(c);
