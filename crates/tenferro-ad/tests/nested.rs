@@ -68,8 +68,9 @@ fn every_transform_inside_every_other() {
     is(vjp(&x), |x, v| d1(x) * v);
     is(hvp(&x), |x, v| d2(x) * v);
     type Map<'a> = &'a dyn Fn(&EagerTensor) -> Result<EagerTensor>;
-    // The derivative of each, and its own derivative in a direction.
-    let inner: [(Map, fn(f64) -> f64); 4] = [(&grad, |_| 1.0), (&jvp, |v| v), (&vjp, |v| v), (&hvp, |v| v)];
+    type Scale = fn(f64) -> f64;
+    // Each, and the factor that its own direction gives its derivative.
+    let inner: [(Map, Scale); 4] = [(&grad, |_| 1.0), (&jvp, |v| v), (&vjp, |v| v), (&hvp, |v| v)];
     for (i, (f, scale)) in inner.into_iter().enumerate() {
         let derivative = |x: f64| if i == 3 { d3(x) } else { d2(x) };
         is(r.grad(|x| total(f(x)), &x), |x, v| derivative(x) * scale(v));
