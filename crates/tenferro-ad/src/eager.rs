@@ -1,7 +1,10 @@
 //! Derivatives of eager tensors: by their tape, or as transforms of functions.
 
 use crate::traced::{differentiable, fits};
-use tenferro_core_ops::{Now, Var, backward, or_zero, unit_cotangent, vjp_present, with_backend, with_grad};
+use tenferro_core_ops::{
+    Node, Now, Var, argument, backward, is_recording, or_zero, unit_cotangent, vjp_present, with_backend,
+    with_grad,
+};
 use tenferro_runtime::{EagerRuntime, EagerTensor, Error, Result, tier::Recorded};
 
 /// Reverse mode on the tape of an eager tensor.
@@ -38,8 +41,8 @@ pub trait EagerTensorAdExt: Sized {
     /// Forgets the gradient of this leaf.
     fn clear_grad(&self);
 
-    /// The gradients of this real scalar with respect to `wrt`, which any values on its tape may be; zero where
-    /// it does not depend on them. With `create_graph` the gradients are on the tape themselves, so that they can
+    /// The gradients of this real scalar with respect to `wrt`, which any values on its tape may be; zero for those
+    /// it does not depend on. With `create_graph` the gradients are on the tape themselves, so that they can
     /// be differentiated.
     ///
     /// # Errors
@@ -78,15 +81,28 @@ impl EagerTensorAdExt for EagerTensor {
     }
 
     fn gradients(&self, wrt: &[&Self], create_graph: bool) -> Result<Vec<Self>> {
-        let ct = self.runtime().run(|| unit_cotangent("gradients", self.var()).into())?;
+        let ct = unit("gradients", self)?;
+        self.runtime().check("gradients", wrt)?;
+        tracked("gradients", self)?;
         pull("gradients", self, &ct, wrt, create_graph)
     }
 
     fn cotangents(&self, ct: &Self, wrt: &[&Self], create_graph: bool) -> Result<Vec<Self>> {
+        self.runtime().check("cotangents", &[ct])?;
+        self.runtime().check("cotangents", wrt)?;
+        fits("cotangents", "cotangent", ct.var(), self.var())?;
+        tracked("cotangents", self)?;
         pull("cotangents", self, ct, wrt, create_graph)
     }
 }
 
+/// The cotangent of the real scalar `y` whose product is its gradient.
+fn unit(op: &'static str, y: &EagerTensor) -> Result<EagerTensor> {
+    y.runtime().run(|| unit_cotangent(op, y.var()).into())
+}
+
+/// The cotangents of `wrt` for the cotangent `ct` of `y`, with their histories if `create_graph`; zero where `y`
+/// does not depend on them.
 fn pull(
     op: &'static str,
     y: &EagerTensor,
@@ -94,13 +110,12 @@ fn pull(
     wrt: &[&EagerTensor],
     create_graph: bool,
 ) -> Result<Vec<EagerTensor>> {
-    y.runtime().check(op, &[ct])?;
-    y.runtime().check(op, wrt)?;
     fits(op, "cotangent", ct.var(), y.var())?;
     let vars: Vec<&Var> = wrt.iter().map(|w| w.var()).collect();
     vars.iter().try_for_each(|w| differentiable(op, w))?;
     within(y, || {
-        let found = vjp_present(&[(y.var(), ct.var().clone())], &vars, create_graph)?;
+        let ct = if create_graph { ct.var().clone() } else { ct.var().detach() };
+        let found = vjp_present(&[(y.var(), ct)], &vars, create_graph)?;
         found.into_iter().zip(&vars).map(|(g, w)| y.runtime().wrap(or_zero(g, w))).collect()
     })
 }
@@ -116,7 +131,7 @@ fn tracked(op: &'static str, y: &EagerTensor) -> Result<()> {
     ))
 }
 
-fn node(v: &Var) -> Option<&tenferro_core_ops::Node> {
+fn node(v: &Var) -> Option<&Node> {
     match v {
         Var::Now(n) => Now::node(n).map(|(n, _)| &**n),
         _ => None,
@@ -127,7 +142,13 @@ fn within<R>(x: &EagerTensor, f: impl FnOnce() -> R) -> R {
     with_backend(&**x.runtime().backend(), f)
 }
 
-/// Derivatives of functions of eager tensors. The function is called once, on leaves made of the arguments.
+/// Derivatives of functions of eager tensors. The function is called once, on a new tensor made of the argument.
+///
+/// They nest to any order: where a gradient flows through the argument, a tangent or cotangent, or something that the
+/// function captured, it flows through the results, too.
+///
+/// What the function does not depend on, or only through [`no_grad`](crate::no_grad) or
+/// [`detach`](EagerTensor::detach), has derivative zero.
 ///
 /// ```
 /// use tenferro_ad::EagerRuntimeAdExt;
@@ -141,6 +162,13 @@ fn within<R>(x: &EagerTensor, f: impl FnOnce() -> R) -> R {
 /// assert_eq!(runtime.grad(cubes, &x)?.to_tensor()?.as_slice::<f64>()?, [3.0, 12.0]);
 /// assert_eq!(runtime.jvp(cubes, &x, &v)?.1.item::<f64>()?, -9.0);
 /// assert_eq!(runtime.hvp(cubes, &x, &v)?.to_tensor()?.as_slice::<f64>()?, [6.0, -12.0]);
+///
+/// // The gradient of half the squared norm of the gradient, 3 x^2: of 9/2 x^4.
+/// let steepness = |x: &EagerTensor| {
+///     let g = runtime.grad(cubes, x)?;
+///     (&(&g * &g)? * 0.5)?.reduce_sum(None)
+/// };
+/// assert_eq!(runtime.grad(steepness, &x)?.to_tensor()?.as_slice::<f64>()?, [18.0, 144.0]);
 /// # Ok::<(), tenferro_runtime::Error>(())
 /// ```
 pub trait EagerRuntimeAdExt {
@@ -198,21 +226,49 @@ pub trait EagerRuntimeAdExt {
     ) -> Result<EagerTensor>;
 }
 
-/// Calls a function on a leaf made of its argument: the leaf and the result.
-fn called(
-    runtime: &EagerRuntime,
-    op: &'static str,
-    f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
-    x: &EagerTensor,
-    others: &[&EagerTensor],
-) -> Result<(EagerTensor, EagerTensor)> {
-    runtime.check(op, &[x])?;
-    runtime.check(op, others)?;
-    differentiable(op, x.var())?;
-    let x = x.requires_grad()?;
-    let y = with_grad(|| f(&x))?;
-    runtime.check(op, &[&y])?;
-    Ok((x, y))
+/// A function called on a new argument made of `x`.
+struct Called {
+    x: EagerTensor,
+    y: EagerTensor,
+    /// Whether the results keep their histories, because a gradient flows through the argument, another operand of
+    /// the transform, or something that the function captured.
+    keep: bool,
+}
+
+impl Called {
+    /// `f(x)` where `others` are the further operands of the transform `op`.
+    fn new(
+        runtime: &EagerRuntime,
+        op: &'static str,
+        f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
+        x: &EagerTensor,
+        others: &[&EagerTensor],
+    ) -> Result<Called> {
+        runtime.check(op, &[x])?;
+        runtime.check(op, others)?;
+        differentiable(op, x.var())?;
+        let x = match x.var() {
+            Var::Now(x) => runtime.wrap(argument(x))?,
+            x => runtime.wrap(x.clone())?,
+        };
+        let y = with_grad(|| f(&x))?;
+        runtime.check(op, &[&y])?;
+        // What the function itself makes is newer than its argument.
+        let older = |y: &Node, x: &Node| y.oldest() < x.id();
+        let captured = node(y.var()).zip(node(x.var())).is_some_and(|(y, x)| older(y, x));
+        let keep = is_recording() && (captured || others.iter().any(|o| o.tracks_gradient()));
+        Ok(Called { x, y, keep })
+    }
+
+    /// The cotangent of the argument for the cotangent `ct` of the result.
+    fn pull(&self, op: &'static str, ct: &EagerTensor) -> Result<EagerTensor> {
+        Ok(pull(op, &self.y, ct, &[&self.x], self.keep)?.remove(0))
+    }
+
+    /// The result of the function.
+    fn value(self) -> EagerTensor {
+        if self.keep { self.y } else { self.y.detach() }
+    }
 }
 
 impl EagerRuntimeAdExt for EagerRuntime {
@@ -229,9 +285,9 @@ impl EagerRuntimeAdExt for EagerRuntime {
         f: impl FnOnce(&EagerTensor) -> Result<EagerTensor>,
         x: &EagerTensor,
     ) -> Result<(EagerTensor, EagerTensor)> {
-        let (x, y) = called(self, "grad", f, x, &[])?;
-        let g = y.gradients(&[&x], false)?.remove(0);
-        Ok((y.detach(), g))
+        let c = Called::new(self, "grad", f, x, &[])?;
+        let g = c.pull("grad", &unit("grad", &c.y)?)?;
+        Ok((c.value(), g))
     }
 
     fn vjp(
@@ -240,9 +296,9 @@ impl EagerRuntimeAdExt for EagerRuntime {
         x: &EagerTensor,
         ct: &EagerTensor,
     ) -> Result<(EagerTensor, EagerTensor)> {
-        let (x, y) = called(self, "vjp", f, x, &[ct])?;
-        let g = pull("vjp", &y, ct, &[&x], false)?.remove(0);
-        Ok((y.detach(), g))
+        let c = Called::new(self, "vjp", f, x, &[ct])?;
+        let g = c.pull("vjp", ct)?;
+        Ok((c.value(), g))
     }
 
     // The map from a cotangent u to J^H u is linear, and its transpose is J: one more reverse sweep through the
@@ -254,11 +310,11 @@ impl EagerRuntimeAdExt for EagerRuntime {
         t: &EagerTensor,
     ) -> Result<(EagerTensor, EagerTensor)> {
         fits("jvp", "tangent", t.var(), x.var())?;
-        let (x, y) = called(self, "jvp", f, x, &[t])?;
-        let u = self.run(|| or_zero(None, y.var()))?.requires_grad()?;
-        let pulled = pull("jvp", &y, &u, &[&x], true)?.remove(0);
-        let dy = pull("jvp", &pulled, t, &[&u], false)?.remove(0);
-        Ok((y.detach(), dy))
+        let c = Called::new(self, "jvp", f, x, &[t])?;
+        let u = self.run(|| or_zero(None, c.y.var()))?.requires_grad()?;
+        let pulled = pull("jvp", &c.y, &u, &[&c.x], true)?.remove(0);
+        let dy = pull("jvp", &pulled, t, &[&u], c.keep)?.remove(0);
+        Ok((c.value(), dy))
     }
 
     fn hvp(
@@ -268,9 +324,9 @@ impl EagerRuntimeAdExt for EagerRuntime {
         v: &EagerTensor,
     ) -> Result<EagerTensor> {
         fits("hvp", "vector", v.var(), x.var())?;
-        let (x, y) = called(self, "hvp", f, x, &[v])?;
-        let g = y.gradients(&[&x], true)?.remove(0);
+        let c = Called::new(self, "hvp", f, x, &[v])?;
+        let g = pull("hvp", &c.y, &unit("hvp", &c.y)?, &[&c.x], true)?.remove(0);
         // The Hessian is symmetric, so its transpose times v is what is wanted.
-        Ok(pull("hvp", &g, v, &[&x], false)?.remove(0))
+        Ok(pull("hvp", &g, v, &[&c.x], c.keep)?.remove(0))
     }
 }

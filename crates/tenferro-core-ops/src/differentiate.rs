@@ -274,18 +274,24 @@ pub fn jvp_traced(y: &[&Var], wrt: &[(Var, Var)]) -> Result<Vec<Tangent>> {
 }
 
 /// The tape's reverse sweep from present values with cotangents: what arrives at each leaf, and at the
-/// values `wrt` in `found`. With `create_graph` the sweep itself is recorded.
+/// values `wrt` in `found`. With `wrt`, nothing older than the oldest of them is visited, for that cannot depend on
+/// them. With `create_graph` the sweep itself is recorded.
 fn sweep_tape(
     seeds: &[(&Var, Var)],
-    wrt: &[&Var],
+    wrt: Option<&[&Var]>,
     create_graph: bool,
 ) -> Result<(Arrived<Node>, Vec<Tangent>)> {
     let node = |v: &Var| match v {
         Var::Now(n) => n.node().cloned(),
         _ => None,
     };
-    let targets: SmallVec<[Link<Node>; 2]> = wrt.iter().map(|w| node(w)).collect();
-    let mut found: Vec<Tangent> = vec![None; wrt.len()];
+    let targets: SmallVec<[Link<Node>; 2]> = wrt.into_iter().flatten().map(|w| node(w)).collect();
+    let oldest = match wrt {
+        Some(_) => targets.iter().flatten().map(|(n, _)| n.id()).min().unwrap_or(u64::MAX),
+        None => 0,
+    };
+    let visited = |(n, _): &(Arc<Node>, usize)| n.id() >= oldest;
+    let mut found: Vec<Tangent> = vec![None; targets.len()];
     let mut arrive = |to: &Link<Node>, ct: &Var| {
         let Some((n, i)) = to else { return };
         for (target, slot) in targets.iter().zip(&mut found) {
@@ -297,16 +303,19 @@ fn sweep_tape(
     let run = || {
         let mut start = Vec::with_capacity(seeds.len());
         for (y, ct) in seeds {
-            let to = node(y);
+            let to = node(y).filter(visited);
             arrive(&to, ct.ok()?);
             start.push((to, ct.clone()));
         }
         sweep(start, |n, cts, send| {
             let op = n.op().expect("leaves are not pulled through");
             let (x, y) = n.values(create_graph);
-            let need: SmallVec<[bool; 3]> = n.parents().map(|p| p.is_some()).collect();
-            for (p, g) in n.parents().zip(vjp(op, &x, &y, cts, &need)?) {
-                if let (Some(p), Some(g)) = (p, g) {
+            let need: SmallVec<[bool; 3]> = n.parents().map(|p| p.is_some_and(visited)).collect();
+            if !need.contains(&true) {
+                return Ok(());
+            }
+            for ((p, g), &need) in n.parents().zip(vjp(op, &x, &y, cts, &need)?).zip(&need) {
+                if let (Some(p), Some(g), true) = (p, g, need) {
                     let to = Some(p.clone());
                     arrive(&to, &g);
                     send(&to, g);
@@ -322,12 +331,12 @@ fn sweep_tape(
 
 /// Cotangents of the present values `wrt` for cotangents of present values `seeds`, by the tape.
 pub fn vjp_present(seeds: &[(&Var, Var)], wrt: &[&Var], create_graph: bool) -> Result<Vec<Tangent>> {
-    Ok(sweep_tape(seeds, wrt, create_graph)?.1)
+    Ok(sweep_tape(seeds, Some(wrt), create_graph)?.1)
 }
 
 /// Adds to the gradient of every leaf that `y` depends on. Nothing is added if anything fails.
 pub fn backward(y: &Var, ct: Var) -> Result<()> {
-    tape::accumulate(&sweep_tape(&[(y, ct)], &[], false)?.0)
+    tape::accumulate(&sweep_tape(&[(y, ct)], None, false)?.0)
 }
 
 /// The tangent, or zeros of the shape of `like`.

@@ -35,7 +35,7 @@ pub use op::{Arg, KeptOp, Op, Outs, Primitive, Real, Saves, Tangent};
 pub use ready::Ready;
 pub use simplify::{Calls, Ref, Rewrite, Term, Terms};
 pub use surface::{align, align_batch, broadcast_all, broadcast_shape, broadcast_to};
-pub use tape::{Node, leaf, no_grad, with_grad};
+pub use tape::{Node, argument, is_recording, leaf, no_grad, with_grad};
 pub use var::{
     Call, Now, Source, Var, apply, apply_n, apply1, constant, hash_value, input, program, reachable,
 };

@@ -4,6 +4,7 @@ use crate::{
     aval::Aval,
     dim::Dim,
     op::{KeptOp, Op, Outs},
+    ops::Copy,
     var::{Now, Var, apply1, next_id},
 };
 use smallvec::{SmallVec, smallvec};
@@ -17,6 +18,9 @@ use tenferro_tensor::{DType, Result, Shape, Value};
 #[derive(Debug)]
 pub struct Node {
     id: u64,
+    /// The smallest id of a leaf this depends on: what tells whether something older than a function's argument
+    /// flows into its result, without a walk.
+    oldest: u64,
     kind: Kind,
 }
 
@@ -59,7 +63,8 @@ thread_local! {
     static OFF: Cell<bool> = const { Cell::new(false) };
 }
 
-pub(crate) fn is_recording() -> bool {
+/// Whether what is applied in this thread is recorded, where a gradient is wanted.
+pub fn is_recording() -> bool {
     !OFF.get()
 }
 
@@ -86,8 +91,20 @@ fn with_off<R>(off: bool, f: impl FnOnce() -> R) -> R {
 
 /// A value whose gradient is wanted.
 pub fn leaf(value: Value) -> Var {
-    let node = Arc::new(Node { id: next_id(), kind: Kind::Leaf(Mutex::default()) });
+    let id = next_id();
+    let node = Arc::new(Node { id, oldest: id, kind: Kind::Leaf(Mutex::default()) });
     Var::Now(Now::with_node(value, node, 0))
+}
+
+/// `x` as the argument of a function that is to be differentiated, which is not `x` itself: the function may have
+/// captured that. A new leaf, or, if a gradient flows through `x` and recording is on, a new node on it, so that it
+/// flows through what the function gives.
+pub fn argument(x: &Now) -> Var {
+    if x.node().is_some() && is_recording() {
+        record(&Copy, &[x], Outs::from_buf([x.value().clone()])).swap_remove(0)
+    } else {
+        leaf(x.value().clone())
+    }
 }
 
 pub(crate) fn record(op: &dyn Op, x: &[&Now], y: Outs<Value>) -> Outs<Var> {
@@ -96,13 +113,15 @@ pub(crate) fn record(op: &dyn Op, x: &[&Now], y: Outs<Value>) -> Outs<Var> {
         if save { Kept::Value(v.clone()) } else { Kept::Shape(v.dtype(), v.shape().into()) }
     };
     let mut record = Record { op: op.keep(), x: SmallVec::new(), y: Outs::new() };
+    let mut oldest = u64::MAX;
     for n in x {
+        oldest = n.node().map_or(oldest, |(n, _)| oldest.min(n.oldest));
         record.x.push(Input { kept: keep(n.value(), saves.inputs), node: n.node().cloned() });
     }
     for v in &y {
         record.y.push(keep(v, saves.outputs));
     }
-    let node = Arc::new(Node { id: next_id(), kind: Kind::Call(record) });
+    let node = Arc::new(Node { id: next_id(), oldest, kind: Kind::Call(record) });
     // No gradient flows through integers, so nothing upstream need be kept for them.
     let output = |v: Value, node: Arc<Node>, i: usize| {
         Var::Now(if v.dtype().is_differentiable() { Now::with_node(v, node, i) } else { Now::new(v) })
@@ -131,6 +150,11 @@ impl Node {
     /// Larger than the ids of the nodes it depends on.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// The smallest id of a leaf this depends on; of a leaf, its own.
+    pub fn oldest(&self) -> u64 {
+        self.oldest
     }
 
     /// Whether this collects a gradient rather than passing it on.

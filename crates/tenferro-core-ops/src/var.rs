@@ -513,7 +513,7 @@ impl Var {
         }
     }
 
-    /// A scalar of this dtype.
+    /// A scalar of this dtype; an error if it does not [hold](DType::holds) `c`.
     pub fn scalar(dtype: DType, c: C64) -> Var {
         match Tensor::full(dtype, &[][..], c) {
             Ok(t) => Var::Now(Now::new(Value::new(t))),
@@ -521,7 +521,7 @@ impl Var {
         }
     }
 
-    /// `c` in this value's dtype and shape, without storing it more than once.
+    /// `c`, which its dtype must hold, in this value's dtype and shape, without storing it more than once.
     pub fn like(&self, c: f64) -> Var {
         if let Var::Failed(_) = self {
             return self.clone();

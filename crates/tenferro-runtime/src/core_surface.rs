@@ -232,9 +232,17 @@ macro_rules! recorded {
         }
         impl std::ops::$trait<f64> for &$Tier {
             type Output = Result<$Tier>;
-            /// With a number of this tensor's dtype.
+            /// With a number, which takes this tensor's dtype. An integer tensor keeps its dtype with an integral
+            /// number in its range; with another one, in a quotient, and if it is bool, it is promoted to f64.
             fn $m(self, o: f64) -> Result<$Tier> {
                 self.apply1(stringify!($m), &[], || std::ops::$trait::$m(self.var(), o))
+            }
+        }
+        impl std::ops::$trait<&$Tier> for f64 {
+            type Output = Result<$Tier>;
+            /// A number on the left, as one on the right.
+            fn $m(self, o: &$Tier) -> Result<$Tier> {
+                o.apply1(stringify!($m), &[], || std::ops::$trait::$m(self, o.var()))
             }
         }
     )* };

@@ -9,10 +9,11 @@ fn dims(shape: &[usize]) -> Vec<Dim> {
 }
 
 impl EagerRuntime {
-    /// `value` in every element, without storing it more than once.
+    /// `value` in every element, without storing it more than once. An integer above 2^53 keeps its digits in
+    /// [`scalar`](Self::scalar), which can be broadcast.
     ///
     /// # Errors
-    /// Allocation.
+    /// A dtype that does not [hold](DType::holds) `value`; allocation.
     pub fn full(&self, dtype: DType, shape: &[usize], value: impl Into<C64>) -> Result<EagerTensor> {
         let value = value.into();
         self.run(|| Var::full(&Aval::new(dtype, dims(shape)), value))
@@ -44,10 +45,11 @@ impl EagerRuntime {
 }
 
 impl TracedTensor {
-    /// `value` in every element; extents may be symbolic.
+    /// `value` in every element; extents may be symbolic. An integer above 2^53 keeps its digits in
+    /// [`scalar`](Self::scalar), which can be broadcast.
     ///
     /// # Errors
-    /// Allocation.
+    /// A dtype that does not [hold](DType::holds) `value`; allocation.
     pub fn full(dtype: DType, shape: &[Dim], value: impl Into<C64>) -> Result<Self> {
         Self::lazily(Var::full(&Aval::new(dtype, shape.iter().cloned()), value.into()))
     }

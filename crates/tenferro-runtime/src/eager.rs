@@ -106,6 +106,11 @@ impl std::fmt::Debug for EagerRuntime {
 
 /// An immutable tensor of an [`EagerRuntime`]. Clones are the same value; views of it are O(rank).
 ///
+/// The operators `+`, `-`, `*` and `/` are those of two tensors, and of a tensor and a number on either side, which takes
+/// the dtype of the tensor. An integer tensor keeps its dtype beside an integral number in its range; beside another
+/// one, in a quotient, and if it is bool, it is promoted to f64. An integer above 2^53 keeps its digits as a tensor
+/// ([`EagerRuntime::scalar`]).
+///
 /// ```
 /// use tenferro_cpu::CpuBackend;
 /// use tenferro_runtime::EagerRuntime;
@@ -114,6 +119,12 @@ impl std::fmt::Debug for EagerRuntime {
 /// let x = runtime.from_vec_col_major([2, 2], vec![1.0, 2.0, 3.0, 4.0])?;
 /// let y = x.transpose(&[1, 0])?.matmul(&x)?;
 /// assert_eq!(y.to_tensor()?.as_slice::<f64>()?, [5.0, 11.0, 11.0, 25.0]);
+///
+/// let z = (2.0 / &(1.0 + &x)?)?;
+/// assert_eq!(z.to_tensor()?.as_slice::<f64>()?, [1.0, 2.0 / 3.0, 0.5, 0.4]);
+/// let n = runtime.from_vec_col_major([2], vec![1_i64, 3])?;
+/// assert_eq!((10.0 - &n)?.to_tensor()?.as_slice::<i64>()?, [9, 7]);
+/// assert_eq!((0.5 * &n)?.to_tensor()?.as_slice::<f64>()?, [0.5, 1.5]);
 /// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
 #[derive(Clone, Debug)]

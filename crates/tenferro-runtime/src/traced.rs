@@ -8,6 +8,9 @@ use tenferro_tensor::{DType, Error, Result, Scalar, Shape, Tensor, Value};
 
 /// A value of a program that has not run yet. Clones are the same value.
 ///
+/// The operators `+`, `-`, `*` and `/` are those of two values, and of a value and a number on either side, as for an
+/// [`EagerTensor`](crate::EagerTensor).
+///
 /// ```
 /// use tenferro_cpu::CpuBackend;
 /// use tenferro_runtime::{DType, Dim, GraphCompiler, Tensor, TracedTensor};
@@ -139,6 +142,41 @@ impl TracedTensor {
     /// An axis that does not exist, or bounds that are known not to fit.
     pub fn slice_axis_dims(&self, axis: usize, start: Dim, limit: Dim) -> Result<Self> {
         Self::from_var(self.0.slice_axis(axis, start, limit))
+    }
+
+    /// Axis `i` becomes axis `axes[i]` of a tensor of this shape, whose extents may be symbolic; other axes, and those
+    /// of extent 1, repeat.
+    ///
+    /// # Errors
+    /// Axes that do not exist or are not in order, or extents that are known not to fit.
+    pub fn broadcast_in_dim_dims(&self, shape: &[Dim], axes: &[usize]) -> Result<Self> {
+        Self::from_var(self.0.broadcast_in_dim(shape, axes))
+    }
+
+    /// Every `steps[i]`-th element from `starts[i]` up to, but not including, `limits[i]` along axis `i`; these may be
+    /// symbolic.
+    ///
+    /// # Errors
+    /// Not one of each for every axis, a step of 0, or bounds that are known not to fit.
+    pub fn slice_dims(&self, starts: &[Dim], limits: &[Dim], steps: &[usize]) -> Result<Self> {
+        Self::from_var(self.0.slice(starts, limits, steps))
+    }
+
+    /// The block of extents `shape`, which may be symbolic, at `starts`, an integer vector with one entry per axis.
+    ///
+    /// # Errors
+    /// A dtype or shape of `starts` other than that, or extents that are known not to fit.
+    pub fn dynamic_slice_dims(&self, starts: &Self, shape: &[Dim]) -> Result<Self> {
+        Self::from_var(self.0.dynamic_slice(&starts.0, shape))
+    }
+
+    /// With `low[i]` copies of the scalar `value` before, `high[i]` after and `interior[i]` between neighbours along
+    /// axis `i`; `low` and `high` may be symbolic.
+    ///
+    /// # Errors
+    /// Not one of each for every axis, or a `value` that has axes or another dtype.
+    pub fn pad_dims(&self, value: &Self, low: &[Dim], high: &[Dim], interior: &[usize]) -> Result<Self> {
+        Self::from_var(self.0.pad(&value.0, low, high, interior))
     }
 
     pub(crate) fn call(&self) -> Result<&Arc<Call>> {

@@ -3,6 +3,8 @@
 //! Adding an element type adds one row to the table below (and its numeric conversions in
 //! `scalar.rs`); the enums of views, [`dispatch!`](crate::dispatch) and its narrower forms follow.
 
+use crate::{C64, Error, Result};
+
 /// Calls `$then!` with the table, grouped by kind: `Variant: scalar, real part, complex type`, these two as variant
 /// and scalar.
 macro_rules! dtype_table {
@@ -180,6 +182,34 @@ impl DType {
     /// Derivatives exist: real and complex floats.
     pub const fn is_differentiable(self) -> bool {
         self.is_float() || self.is_complex()
+    }
+
+    /// Whether a number is one of this type, up to rounding to its precision: of an integer type, an integral number
+    /// in its range; of a real one, any without an imaginary part. For bool, every number has a truth value.
+    ///
+    /// ```
+    /// use tenferro_tensor::{C64, DType};
+    ///
+    /// assert!(DType::I32.holds(C64::new(-7.0, 0.0)) && DType::F32.holds(C64::new(0.1, 0.0)));
+    /// assert!(!DType::I32.holds(C64::new(0.5, 0.0)) && !DType::F64.holds(C64::new(0.0, 1.0)));
+    /// ```
+    pub fn holds(self, value: C64) -> bool {
+        if self.is_integer() {
+            // The bounds are powers of 2, which an f64 holds exactly; the upper one is no longer in the range.
+            let bound = 2f64.powi(8 * self.size() as i32 - 1);
+            return value.im == 0.0 && value.re.fract() == 0.0 && (-bound..bound).contains(&value.re);
+        }
+        !self.is_float() || value.im == 0.0
+    }
+
+    /// [`Error::Argument`] of the operation `op` if this does not [hold](DType::holds) its `value`.
+    pub(crate) fn check_holds(self, op: &'static str, value: C64) -> Result<()> {
+        if self.holds(value) {
+            return Ok(());
+        }
+        let expected =
+            if self.is_float() { "a real number" } else { "an integral number in the range of the dtype" };
+        Err(Error::argument(op, format!("value for {self}"), value, expected))
     }
 
     /// The type that a binary operation of `a` and `b` computes in.

@@ -454,11 +454,14 @@ impl<'a> TensorViewMut<'a> {
         dispatch!(self.dtype(), T => self.typed_mut::<T>()?.assign(&source.typed::<T>()?))
     }
 
-    /// Sets all elements to `value`, converted as [`Scalar::from_c64`] does.
+    /// Sets all elements to `value`, rounded to the precision of the dtype; of bool, to whether it is not zero.
     ///
     /// # Errors
-    /// [`Error::Placement`] for elements outside host memory.
-    pub fn fill(&mut self, value: crate::C64) -> Result<()> {
+    /// [`Error::Argument`] if the dtype does not [hold](DType::holds) `value`; [`Error::Placement`] for elements
+    /// outside host memory.
+    pub fn fill(&mut self, value: impl Into<crate::C64>) -> Result<()> {
+        let value = value.into();
+        self.dtype().check_holds("fill", value)?;
         dispatch!(self.dtype(), T => self.typed_mut::<T>()?.fill(T::from_c64(value)))
     }
 }

@@ -127,12 +127,25 @@ impl Tensor {
         }
     }
 
-    /// All elements `value`, converted as [`Scalar::from_c64`] does.
+    /// All elements `value`, rounded to the precision of `dtype`; of bool, whether it is not zero.
+    ///
+    /// A larger integer than 2^53, beyond which an f64 does not hold every one, keeps its digits in
+    /// [`TypedTensor::full`].
+    ///
+    /// ```
+    /// use tenferro_tensor::{C64, DType, Tensor};
+    ///
+    /// assert_eq!(Tensor::full(DType::F32, [2], 1.5)?.as_slice::<f32>()?, [1.5; 2]);
+    /// assert_eq!(Tensor::full(DType::C64, [1], C64::I)?.as_slice::<C64>()?, [C64::I]);
+    /// assert!(Tensor::full(DType::I64, [2], 1.5).is_err());
+    /// # Ok::<(), tenferro_tensor::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`Error::Overflow`], [`Error::Memory`].
-    pub fn full(dtype: DType, shape: impl Into<Shape>, value: C64) -> Result<Self> {
-        let shape = shape.into();
+    /// [`Error::Argument`] if `dtype` does not [hold](DType::holds) `value`; [`Error::Overflow`], [`Error::Memory`].
+    pub fn full(dtype: DType, shape: impl Into<Shape>, value: impl Into<C64>) -> Result<Self> {
+        let (shape, value) = (shape.into(), value.into());
+        dtype.check_holds("full", value)?;
         dispatch!(dtype, T => TypedTensor::<T>::full(shape, T::from_c64(value)).map(TypedTensor::into_tensor))
     }
 

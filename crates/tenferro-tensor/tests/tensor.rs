@@ -87,6 +87,40 @@ fn errors_of_memory_name_the_constructor() {
 }
 
 #[test]
+fn a_number_that_a_dtype_does_not_hold_is_refused() {
+    let number = |re, im| C64::new(re, im);
+    let two_to_63 = 2f64.powi(63);
+    for (dtype, value) in [
+        (DType::I32, number(2.5, 0.0)),
+        (DType::I32, number(2f64.powi(31), 0.0)),
+        (DType::I32, number(-2f64.powi(31) - 1.0, 0.0)),
+        (DType::I32, number(0.0, 1.0)),
+        (DType::I64, number(2.5, 0.0)),
+        (DType::I64, number(two_to_63, 0.0)),
+        (DType::I64, number(f64::NAN, 0.0)),
+        (DType::I64, number(f64::NEG_INFINITY, 0.0)),
+        (DType::F32, number(1.0, 1.0)),
+        (DType::F64, C64::I),
+    ] {
+        let mut t = Tensor::zeros(dtype, [2]).unwrap();
+        let fill = t.as_view_mut().unwrap().fill(value).unwrap_err();
+        for (name, e) in [("full", Tensor::full(dtype, [2], value).unwrap_err()), ("fill", fill)] {
+            assert!(matches!(e, Error::Argument(_)) && e.op() == name, "{dtype} {value}: {e}");
+            let text = e.to_string();
+            assert!(text.contains(&dtype.to_string()) && text.contains(&value.to_string()), "{text}");
+        }
+    }
+    let lowest = Tensor::full(DType::I64, [2], -two_to_63).unwrap();
+    assert_eq!(lowest.as_slice::<i64>().unwrap(), [i64::MIN; 2]);
+    let largest = Tensor::full(DType::I32, [1], 2f64.powi(31) - 1.0).unwrap();
+    assert_eq!(largest.as_slice::<i32>().unwrap(), [i32::MAX]);
+    let digits = TypedTensor::<i64>::full([1], (1 << 53) + 1).unwrap();
+    assert_eq!(digits.as_slice().unwrap(), [(1_i64 << 53) + 1]);
+    assert_eq!(Tensor::full(DType::Bool, [1], 0.5).unwrap().as_slice::<bool>().unwrap(), [true]);
+    assert!(Tensor::full(DType::F64, [1], f64::NAN).unwrap().as_slice::<f64>().unwrap()[0].is_nan());
+}
+
+#[test]
 fn zero_size_and_rank_0_work_everywhere() {
     for shape in [&[0][..], &[0, 3], &[2, 0, 5], &[0, usize::MAX, usize::MAX]] {
         for &dtype in DType::ALL {

@@ -264,6 +264,18 @@ fn binary<P: Primitive + Rule>(op: &P, a: &Var, b: &Var) -> Var {
     }
 }
 
+/// `x op c`, or `c op x` if `flip`. A dtype of `x` that does not hold the number, or that `op` is not defined for, is promoted as with an f64
+/// operand.
+fn with_number<P: Primitive + Rule>(op: &P, x: &Var, c: f64, flip: bool) -> Var {
+    let dtype = x.dtype();
+    let stays = dtype.is_differentiable() || P::DTYPES.contains(&dtype) && dtype.holds(c.into());
+    if !stays {
+        return with_number(op, &x.convert(DType::F64), c, flip);
+    }
+    let c = x.like(c);
+    apply1(op, &if flip { [&c, x] } else { [x, &c] })
+}
+
 macro_rules! methods {
     ($($(#[$doc:meta])* $T:ident $m:ident: $f:expr;)*) => {
         impl Var { $(
@@ -278,6 +290,8 @@ macro_rules! methods {
 }
 binary_rows!(methods);
 
+// With a number: in the dtype of the tensor, if that is an integer dtype which holds the number, and in f64 if it does
+// not or if the operation is a quotient.
 macro_rules! operators {
     ($($trait:ident $m:ident $T:ident;)*) => { $(
         impl std::ops::$trait<&Var> for &Var {
@@ -307,13 +321,25 @@ macro_rules! operators {
         impl std::ops::$trait<f64> for &Var {
             type Output = Var;
             fn $m(self, o: f64) -> Var {
-                apply1(&$T, &[self, &self.like(o)])
+                with_number(&$T, self, o, false)
             }
         }
         impl std::ops::$trait<f64> for Var {
             type Output = Var;
             fn $m(self, o: f64) -> Var {
-                std::ops::$trait::$m(&self, o)
+                with_number(&$T, &self, o, false)
+            }
+        }
+        impl std::ops::$trait<&Var> for f64 {
+            type Output = Var;
+            fn $m(self, o: &Var) -> Var {
+                with_number(&$T, o, self, true)
+            }
+        }
+        impl std::ops::$trait<Var> for f64 {
+            type Output = Var;
+            fn $m(self, o: Var) -> Var {
+                with_number(&$T, &o, self, true)
             }
         }
     )* };

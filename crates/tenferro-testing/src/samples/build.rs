@@ -142,12 +142,13 @@ fn full() -> OpInfo {
     })
     .order(0)
     .each(EVERY, |o, d| {
-        o.sample((d, vec![2, 3], (1.5, 2.0)), vec![])
+        let number = if d.is_complex() { (1.5, 2.0) } else { (if d.is_float() { 1.5 } else { 3.0 }, 0.0) };
+        o.sample((d, vec![2, 3], number), vec![])
             .sample((d, vec![], (-2.0, 0.0)), vec![])
             .sample((d, vec![0, 2], (1.0, 0.0)), vec![])
     })
     .symbolic_call(&[(F64, &["n", "m"])], |x| x[0].like(2.5))
-    .skip("errors", "there is one of every dtype and shape").done()
+    .skip("errors", "a typed tensor takes a number of its own type; the others: tests of their crates").done()
 }
 
 /// The chain of `steps`, each an operation and the numbers of its arguments.
