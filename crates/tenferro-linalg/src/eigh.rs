@@ -15,8 +15,8 @@
 //! [`EigenvalueGaps`](crate::EigenvalueGaps) for where a multiplet begins.
 //!
 //! The matrix is that of the lower triangle; the derivative is that of a function of a Hermitian matrix: a
-//! tangent counts by its Hermitian part, and a cotangent is Hermitian. The sum of both triangles of a cotangent
-//! is what a function of one triangle would get.
+//! tangent counts by its Hermitian part, and a cotangent is Hermitian. The sum of both triangles of a
+//! cotangent is what a function of one triangle would get.
 
 use crate::{
     batch::{Element, Matrices, Results, count, expect_square, for_each, unlisted, work},
@@ -40,8 +40,8 @@ use tenferro_internal_dense::Field;
 use tenferro_tensor::{Result, Tensor, dispatch_float};
 
 /// `A = V diag(w) V^H` of the Hermitian matrix that has the lower triangle of an `n x n` matrix and the real
-/// parts of its diagonal. Outputs: w, of length n, real and ascending; V, `n x n` and unitary, with the phases of
-/// [`PhaseRows`](crate::PhaseRows).
+/// parts of its diagonal. Outputs: w, of length n, real and ascending; V, `n x n` and unitary, with the
+/// phases of [`PhaseWeights`](crate::PhaseWeights).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Eigh;
 
@@ -60,7 +60,7 @@ impl Primitive for Eigh {
         let gaps = apply1(&EigenvalueGaps, &[w, v]);
         let mut dv = v.matmul(&(&hermitian_part(&e) * &gaps));
         if v.dtype().is_complex() {
-            dv = &dv - &scale_columns(v, &phase::imaginary(&phase::turn_of(v, &dv)));
+            dv = &dv - &scale_columns(v, &phase::turn(v, &dv));
         }
         smallvec![Some(diagonal(&e).real()), Some(dv)]
     }
@@ -102,14 +102,14 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
 
 /// `(w, V)` with `A = V diag(w) V^H`: w real and ascending, V unitary. Axes from 2 on are batch axes.
 ///
-/// A is Hermitian; its lower triangle is read, and the real parts of the diagonal. The derivative is that of a
-/// function of a Hermitian matrix: tangents count by their Hermitian parts, and cotangents are Hermitian.
+/// A is Hermitian; its lower triangle is read, and the real parts of the diagonal. The derivative is that of
+/// a function of a Hermitian matrix: tangents count by their Hermitian parts, and cotangents are Hermitian.
 ///
-/// Phases, of real vectors signs, are fixed: in each column of V the component of the largest modulus is real and
-/// positive, the first one if there are several within 1e-3 of it. So the vectors are functions of the matrix,
-/// and every loss has a derivative, where the eigenvalues are distinct and the component is not about to change
-/// for another one. The vectors themselves are not differentiable at multiplets and where the component changes,
-/// the ties of this rule.
+/// Phases, of real vectors signs, are fixed: in each column of V the component of the largest modulus is real
+/// and positive, the first one if there are several within 1e-3 of it. So the vectors are functions of the
+/// matrix, and every loss has a derivative, where the eigenvalues are distinct and the component is not about
+/// to change for another one. The vectors themselves are not differentiable at multiplets and where the
+/// component changes, the ties of this rule.
 ///
 /// Inside a multiplet the basis is arbitrary, and what couples its vectors counts as 0. First
 /// derivatives are right there for losses that do not depend on the basis even when the values of the
@@ -139,9 +139,9 @@ fn decomposed(op: &'static str, a: &Var) -> (Var, Var) {
 }
 
 /// `(w, V)` with `A V = B V diag(w)` and `V^H B V = 1` for a positive definite B: w real and ascending. With
-/// `B = L L^H`, these are the eigenvalues of `L^-1 A L^-H`, and `L^-H` times its vectors, which have the phases of
-/// [`eigh`]; those of V itself follow from them. Axes from 2 on are batch axes, aligned there: a missing one, or
-/// one of extent 1, is repeated. Dtypes are promoted.
+/// `B = L L^H`, these are the eigenvalues of `L^-1 A L^-H`, and `L^-H` times its vectors, which have the
+/// phases of [`eigh`]; those of V itself follow from them. Axes from 2 on are batch axes, aligned there: a
+/// missing one, or one of extent 1, is repeated. Dtypes are promoted.
 ///
 /// Of both, the lower triangle is read, and the real part of the diagonal; tangents count by their Hermitian
 /// parts, and cotangents are Hermitian. At multiplets, derivatives have the limits of those of [`eigh`].

@@ -13,11 +13,11 @@ use tenferro_tensor::{Error, Result, Tensor, TensorRef, dispatch_float};
 /// The identity on the inverse of a matrix of eigenvectors of length 1, where these are independent beyond
 /// rounding errors; an error elsewhere.
 ///
-/// The length of row j of the inverse is the condition of eigenvalue j, 1 for a normal matrix: how much it moves
-/// as the matrix does. Of a double eigenvalue with one vector, a rounding error eps makes two that are about
-/// sqrt(eps) apart, as their vectors are, and conditions of about `0.5 / sqrt(eps)`; more of a higher order. So
-/// `0.1 / sqrt(eps)` is the bound. What is below it has derivatives that are wrong by a fraction of about the
-/// square of the condition times eps.
+/// The length of row j of the inverse is the condition of eigenvalue j, 1 for a normal matrix: how much it
+/// moves as the matrix does. Of a double eigenvalue with one vector, a rounding error eps makes two that are
+/// about sqrt(eps) apart, as their vectors are, and conditions of about `0.5 / sqrt(eps)`; more of a higher
+/// order. So `0.1 / sqrt(eps)` is the bound. What is below it has derivatives that are wrong by a fraction of
+/// about the square of the condition times eps.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct IndependentVectors {
     /// The operation that its error names.

@@ -85,7 +85,7 @@ pub use lu::LuFactor;
 pub use lu_full_pivot::LuFullPivot;
 pub use norm::{MatrixNorm, VectorNorm};
 pub use permute::Permute;
-pub use phase::PhaseRows;
+pub use phase::PhaseWeights;
 pub use pinv::Pinv;
 pub use qr::{PivotedQr, Qr, QrOptions};
 pub use rank::{NumericalRank, Tolerance};

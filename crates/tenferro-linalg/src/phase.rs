@@ -4,43 +4,42 @@
 //! The component is one of the largest modulus; of those whose moduli are within 1e-3 of it, the first one:
 //! many vectors have several that are equal but for rounding errors, and these must not decide.
 //!
-//! Derivative: of the tangent x of a vector v, with any phase, the part `i v Im(x_m) / v_m` is taken off, where
-//! m is the row of the component, so that it stays real. Signs are locally constant, and real vectors have
-//! nothing to take off.
+//! Derivative: of the tangent x of a vector v, with any phase, the part `i v Im(x_m) / v_m` is taken off,
+//! where m is the row of the component, so that it stays real. Signs are locally constant, and real vectors
+//! have nothing to take off.
 
-use crate::{
-    batch::{Element, Matrices, Results, count, expect_matrix, unlisted},
-    matrix::over_columns,
-};
+use crate::batch::{Element, Matrices, Results, count, expect_matrix, unlisted};
 use smallvec::smallvec;
 use tenferro_core_ops::{
-    Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply1, build,
+    Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply1,
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
 use tenferro_internal_dense::{Field, Real};
-use tenferro_tensor::{C64, DType, Result, Tensor, dispatch_float};
+use tenferro_tensor::{C64, Result, Tensor, dispatch_float};
 
 /// Of the largest squared modulus, what counts as large, too.
 const TIE: f64 = 0.999 * 0.999;
 
-/// For each column of a matrix the row, an i64, of the component that its phase is chosen by: the first one whose
-/// modulus is within 1e-3 of the largest.
+/// Of each column v of a matrix, `1 / Re v_m` in row m, and zeros elsewhere, where m is that of the component
+/// which phases are chosen by: the first one whose modulus is within 1e-3 of the largest. 0 where the
+/// reciprocal may be infinite.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct PhaseRows;
+pub struct PhaseWeights;
 
-impl Primitive for PhaseRows {
-    const NAME: &'static str = "phase_rows";
+impl Primitive for PhaseWeights {
+    const NAME: &'static str = "phase_weights";
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
         expect(Self::NAME, x, 1, FLOATS)?;
         expect_matrix(Self::NAME, x, 0)?;
-        Ok(smallvec![Aval::new(DType::I64, x[0].shape[1..].iter().cloned())])
+        Ok(smallvec![Aval::new(x[0].dtype.real(), x[0].shape.iter().cloned())])
     }
-    fn jvp(&self, _: &[Var], _: &[Var], _: &[Tangent]) -> Outs<Tangent> {
-        smallvec![None]
+    // The derivative of 1/z is -1/z^2 dz; the row does not change.
+    fn jvp(&self, _: &[Var], y: &[Var], t: &[Tangent]) -> Outs<Tangent> {
+        smallvec![t[0].as_ref().map(|dv| &-&(&y[0] * &y[0]) * &dv.real())]
     }
     fn saves(&self) -> Saves {
-        Saves::NONE
+        Saves::OUTPUTS
     }
     fn kernels(table: &mut dyn Kernels) {
         table.on::<CpuBackend, Self>(FLOATS, |_, _, x, y, _| {
@@ -53,20 +52,30 @@ impl Primitive for PhaseRows {
 fn tabulate<T: Element>(x: &[Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
     let v = x[0].read();
     let (m, n) = (v.shape()[0], v.shape()[1]);
-    let (read, rows) = (Matrices::<T>::new(&v)?, Results::<i64>::new(&y[0].shape, 1)?);
+    let (read, weights) = (Matrices::<T>::new(&v)?, Results::<<T as Field>::Real>::new(&y[0].shape, 2)?);
+    let none = <<T as Field>::Real as Field>::ZERO;
     for b in 0..count(v.shape(), 2, y) {
-        let v = read.at(b);
+        let (v, to) = (read.at(b), weights.at(b));
         for j in 0..n {
             let column = v.ptr.wrapping_offset(j as isize * v.col);
-            // SAFETY: column j of matrix b has m readable elements, and there is one row for each column.
-            unsafe { *rows.at(b).add(j) = row::<T>(m, column, v.row) as i64 };
+            // SAFETY: column j of matrix b, which is not empty, has m readable elements; the table is as large.
+            unsafe {
+                let held = row::<T>(m, column, v.row);
+                for i in 0..m {
+                    to.add(i + j * m).write(none);
+                }
+                let x = (*column.offset(held as isize * v.row)).re();
+                if x.abs() >= Real::TINY {
+                    to.add(held + j * m).write(<<T as Field>::Real as Field>::ONE / x);
+                }
+            }
         }
     }
     // SAFETY: the loops have written every element.
-    Ok(smallvec![unsafe { rows.finish() }])
+    Ok(smallvec![unsafe { weights.finish() }])
 }
 
-/// The row of [`PhaseRows`] for one vector.
+/// The row of the component that the phase of a vector is chosen by, see [`PhaseWeights`].
 ///
 /// # Safety
 /// It has n readable elements, each `step` after the last.
@@ -104,8 +113,10 @@ unsafe fn fix<T: Field>(n: usize, v: *mut T, step: isize) -> T {
     }
 }
 
+/// Multiplies a vector by a factor.
+///
 /// # Safety
-/// The vector has n elements, each `step` after the last, and is ours to write.
+/// It has n elements, each `step` after the last, and is ours to write.
 #[inline(always)]
 unsafe fn multiply<T: Field>(n: usize, v: *mut T, step: isize, factor: T) {
     for i in 0..n as isize {
@@ -130,9 +141,9 @@ pub(crate) unsafe fn fix_columns<T: Field>(n: usize, v: *mut T) {
     }
 }
 
-/// Gives the first k columns of the m x p matrix U, both column-major, their phases, and turns the rows of the
-/// q x n matrix Vh so that U diag(s) Vh does not change; other columns of U and other rows of Vh, those of V as
-/// columns, get phases of their own.
+/// Gives the first k columns of the m x p matrix U, both column-major, their phases, and turns the rows of
+/// the q x n matrix Vh so that U diag(s) Vh does not change; other columns of U and other rows of Vh, those
+/// of V as columns, get phases of their own.
 ///
 /// # Safety
 /// The matrices are ours to write; k is not larger than p or q.
@@ -158,21 +169,9 @@ pub(crate) unsafe fn fix_pairs<T: Field>(
     }
 }
 
-/// What a tangent x, or a part of one, of vectors v turns their phases by: `Im(x_m) / v_m` for each column, with
-/// m of `rows`.
-pub(crate) fn turn(v: &Var, rows: &Var, x: &Var) -> Var {
-    let at = build::iota(DType::I64, &v.shape(), 0).equal(&over_columns(rows));
-    let component = |x: &Var| at.select(x, &x.like(0.0)).reduce_sum(Some(&[0]));
-    &component(&x.imag()) / &component(&v.real())
-}
-
-/// As [`turn`], with the rows of [`PhaseRows`].
-pub(crate) fn turn_of(v: &Var, x: &Var) -> Var {
-    turn(v, &apply1(&PhaseRows, &[v]), x)
-}
-
-/// `i x` of a real x.
-pub(crate) fn imaginary(x: &Var) -> Var {
-    let x = x.complex();
-    &x * &Var::scalar(x.dtype(), C64::new(0.0, 1.0))
+/// `i Im(x_m) / v_m` for each column v of a matrix with fixed phases: the rate at which a tangent x turns its
+/// phase, which times v is to be taken off.
+pub(crate) fn turn(v: &Var, x: &Var) -> Var {
+    let rate = (&apply1(&PhaseWeights, &[v]) * &x.imag()).reduce_sum(Some(&[0])).complex();
+    &rate * &Var::scalar(rate.dtype(), C64::new(0.0, 1.0))
 }

@@ -12,8 +12,8 @@
 //!
 //! ([`SingularValueGaps`](crate::SingularValueGaps) says where a multiplet begins) and the parts of dU and dV
 //! outside the spans of U and V are (1 - U U^H) dA V / s and (1 - V V^H) dA^H U / s. The diagonal of N, which
-//! a complex matrix has, is what turns the phases of a pair against each other: U^H dU and V^H dV get half of it
-//! each. What turns them together is such that the phases stay as [`phase`](crate::phase) chooses them.
+//! a complex matrix has, is what turns the phases of a pair against each other: U^H dU and V^H dV get half of
+//! it each. What turns them together is such that the phases stay as [`phase`](crate::phase) chooses them.
 //!
 //! Inside a multiplet the vectors are arbitrary up to a rotation. A loss that does not see how they are
 //! rotated, even when the values of the multiplet split (it uses projectors on the multiplet, sums over it),
@@ -40,7 +40,8 @@ use tenferro_tensor::{Result, Tensor, dispatch_float};
 
 /// The factors of `A = U diag(s) Vh` of an `m x n` matrix with `k = min(m, n)`: U is `m x k`, s has length k,
 /// is real, non-negative and descending, Vh is `k x n`. If `full`, U is `m x m` and Vh `n x n`, both unitary.
-/// Columns of U, and rows of Vh that none of these belongs to, have the phases of [`PhaseRows`](crate::PhaseRows).
+/// Columns of U, and rows of Vh that none of these belongs to, have the phases of
+/// [`PhaseWeights`](crate::PhaseWeights).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Svd {
     /// Whether the singular vectors are completed to bases.
@@ -90,15 +91,15 @@ impl Primitive for Svd {
             };
         }
         if u.dtype().is_complex() {
-            let turned = phase::turn_of(u, &du);
-            du = du - scale_columns(u, &phase::imaginary(&turned));
+            let turned = phase::turn(u, &du);
+            du = du - scale_columns(u, &turned);
             let turned = if self.full {
-                let own = phase::turn_of(&v, &dvh.adjoint());
+                let own = phase::turn(&v, &dvh.adjoint());
                 build::concatenate(&[leading(&turned, 0, &k), own.slice_axis(0, k, own.extent(0))], 0)
             } else {
                 turned
             };
-            dvh = dvh + scale_rows(&phase::imaginary(&turned), vh);
+            dvh = dvh + scale_rows(&turned, vh);
         }
         smallvec![Some(du), Some(ds), Some(dvh)]
     }
@@ -154,11 +155,12 @@ fn run<T: Element>(op: &Svd, cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]
 /// `(U, s, Vh)` with `A = U diag(s) Vh` and `k = min(m, n)` singular values; see [`Svd`]. Axes from 2 on are
 /// batch axes.
 ///
-/// Phases, of real vectors signs, are fixed: in each column of U the component of the largest modulus is real and
-/// positive, the first one if there are several within 1e-3 of it, and the row of Vh has the phase that belongs
-/// to it. So the vectors are functions of the matrix, and every loss has a derivative, where the singular values
-/// are distinct, none is 0 and the component is not about to change for another one. The vectors themselves are
-/// not differentiable at multiplets, at zeros and where the component changes, the ties of this rule.
+/// Phases, of real vectors signs, are fixed: in each column of U the component of the largest modulus is real
+/// and positive, the first one if there are several within 1e-3 of it, and the row of Vh has the phase that
+/// belongs to it. So the vectors are functions of the matrix, and every loss has a derivative, where the
+/// singular values are distinct, none is 0 and the component is not about to change for another one. The
+/// vectors themselves are not differentiable at multiplets, at zeros and where the component changes, the
+/// ties of this rule.
 ///
 /// Inside a multiplet the basis is arbitrary, and what couples its vectors counts as 0. First derivatives are
 /// right there for losses that do not depend on the basis even when the values of the multiplet split, such
@@ -171,9 +173,9 @@ pub fn svd(a: &Var) -> (Var, Var, Var) {
     factors(Svd::NAME, a, false)
 }
 
-/// As [`svd`], with U and Vh completed to unitary matrices. The columns of U, or rows of Vh, that are added belong
-/// to no row, or column, of the other one: the largest component of each is real and positive. If there are
-/// several, they are an arbitrary basis.
+/// As [`svd`], with U and Vh completed to unitary matrices. The columns of U, or rows of Vh, that are added
+/// belong to no row, or column, of the other one: the largest component of each is real and positive. If
+/// there are several, they are an arbitrary basis.
 pub fn svd_full(a: &Var) -> (Var, Var, Var) {
     factors("svd_full", a, true)
 }

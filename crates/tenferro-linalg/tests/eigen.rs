@@ -207,6 +207,25 @@ fn defective_matrices_have_factors_and_no_derivative() {
         let e = vjp_present(&[(&v, v.like(1.0))], &[&x], false).unwrap_err();
         assert!(e.to_string().contains("singular"), "{e}");
     });
+    // Two Jordan blocks, of orders 2 and 3.
+    for dtype in [DType::F32, DType::F64, DType::C32, DType::C64] {
+        let tolerance = if dtype.real() == DType::F32 { 1e-5 } else { 1e-14 };
+        let a = from_fn(dtype, &[5, 5], |i| {
+            C64::new((i[0] == i[1] || (i[0] + 1 == i[1] && i[0] != 1)) as u8 as f64, 0.0)
+        });
+        on_cpu(|| {
+            let (w, v) = eig(&now(&a));
+            let av = now(&a).convert(v.dtype()).matmul(&v);
+            assert_close("A V", &tensor(&av), &tensor(&(&v * &w.expand_dims(&[0]))), tolerance);
+            let lengths = tensor(&(&v.conj() * &v).real().reduce_sum(Some(&[0])));
+            assert_close(
+                "lengths",
+                &lengths,
+                &from_fn(dtype.real(), &[5], |_| C64::new(1.0, 0.0)),
+                tolerance,
+            );
+        });
+    }
 }
 
 /// `Q J Q^T` with an orthogonal Q.
