@@ -217,16 +217,7 @@ impl Failure {
     /// The error of `op` on a stack of extents `shape`.
     #[cold]
     pub(crate) fn error(self, op: &'static str, shape: &[usize]) -> Error {
-        let mut b = self.batch;
-        let index: Vec<usize> = shape[2..]
-            .iter()
-            .map(|&n| {
-                let i = b % n;
-                b /= n;
-                i
-            })
-            .collect();
-        let of = if index.is_empty() { String::new() } else { format!(" of matrix {index:?}") };
+        let of = of_matrix(self.batch, shape);
         match self.why {
             DenseError::Singular { index } => Error::numeric(
                 op,
@@ -257,6 +248,19 @@ impl Failure {
             ),
         }
     }
+}
+
+/// ` of matrix [..]` for matrix `b` of a stack of extents `shape`; nothing if it is the only one.
+pub(crate) fn of_matrix(mut b: usize, shape: &[usize]) -> String {
+    let index: Vec<usize> = shape[2..]
+        .iter()
+        .map(|&n| {
+            let i = b % n;
+            b /= n;
+            i
+        })
+        .collect();
+    if index.is_empty() { String::new() } else { format!(" of matrix {index:?}") }
 }
 
 /// The error of `op` that is not one of a certain matrix.

@@ -7,14 +7,16 @@
 //! V^H dV  = F o H        F_ij = 1 / (w_j - w_i), 0 on the diagonal and inside a multiplet
 //! ```
 //!
+//! but for the phases, which are those that [`phase`](crate::phase) chooses.
+//!
 //! Inside a multiplet the vectors are arbitrary up to a rotation, and 0 makes the first derivative of a loss
 //! that does not see it, even when the multiplet splits, right and finite; it is not that of `V f(w) V^H`,
 //! nor are second derivatives right there: see [`svd`](crate::ops::svd), and
 //! [`EigenvalueGaps`](crate::EigenvalueGaps) for where a multiplet begins.
 //!
 //! The matrix is that of the lower triangle; the derivative is that of a function of a Hermitian matrix: a
-//! tangent counts by its Hermitian part, and a cotangent is Hermitian. The sum of both triangles of a cotangent
-//! is what a function of one triangle would get.
+//! tangent counts by its Hermitian part, and a cotangent is Hermitian. The sum of both triangles of a
+//! cotangent is what a function of one triangle would get.
 
 use crate::{
     batch::{Element, Matrices, Results, count, expect_square, for_each, unlisted, work},
@@ -24,6 +26,7 @@ use crate::{
     hermitian::{hermitian, hermitian_part},
     matrix::{checked_square, diagonal, floating, scale_columns},
     named::{called, outputs},
+    phase,
     system::{Kind, aligned},
     triangular::{Triangular, triangle_solve},
 };
@@ -37,7 +40,8 @@ use tenferro_internal_dense::Field;
 use tenferro_tensor::{Result, Tensor, dispatch_float};
 
 /// `A = V diag(w) V^H` of the Hermitian matrix that has the lower triangle of an `n x n` matrix and the real
-/// parts of its diagonal. Outputs: w, of length n, real and ascending; V, `n x n` and unitary.
+/// parts of its diagonal. Outputs: w, of length n, real and ascending; V, `n x n` and unitary, with the
+/// phases of [`PhaseWeights`](crate::PhaseWeights).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Eigh;
 
@@ -54,7 +58,11 @@ impl Primitive for Eigh {
         let (w, v) = (&y[0], &y[1]);
         let e = v.adjoint().matmul(&da.matmul(v));
         let gaps = apply1(&EigenvalueGaps, &[w, v]);
-        smallvec![Some(diagonal(&e).real()), Some(v.matmul(&(&hermitian_part(&e) * &gaps)))]
+        let mut dv = v.matmul(&(&hermitian_part(&e) * &gaps));
+        if v.dtype().is_complex() {
+            dv = &dv - &scale_columns(v, &phase::turn(v, &dv));
+        }
+        smallvec![Some(diagonal(&e).real()), Some(dv)]
     }
     // A loss of the eigenvalues alone needs no gaps.
     fn vjp(&self, ct: &[Tangent], _: &[Var], y: &[Var], _: &[bool]) -> Option<Outs<Tangent>> {
@@ -81,7 +89,11 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
     for_each(cpu, count(a.shape(), 2, y), work([9, n, n, n]), |b, par| {
         // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of the sizes
         // that the shape rule gave, written by this call alone.
-        unsafe { T::eigh(n, read.at(b), w.at(b), v.at(b), par) }
+        unsafe {
+            T::eigh(n, read.at(b), w.at(b), v.at(b), par)?;
+            phase::fix_columns(n, v.at(b));
+        }
+        Ok(())
     })
     .map_err(|e| e.error(Eigh::NAME, a.shape()))?;
     // SAFETY: every matrix succeeded, and then its factors are written in full.
@@ -90,11 +102,16 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
 
 /// `(w, V)` with `A = V diag(w) V^H`: w real and ascending, V unitary. Axes from 2 on are batch axes.
 ///
-/// A is Hermitian; its lower triangle is read, and the real parts of the diagonal. The derivative is that of a
-/// function of a Hermitian matrix: tangents count by their Hermitian parts, and cotangents are Hermitian.
-/// Vectors have phases that are arbitrary; losses that do not depend on them have right derivatives.
+/// A is Hermitian; its lower triangle is read, and the real parts of the diagonal. The derivative is that of
+/// a function of a Hermitian matrix: tangents count by their Hermitian parts, and cotangents are Hermitian.
 ///
-/// Inside a multiplet the basis is arbitrary, too, and what couples its vectors counts as 0. First
+/// Phases, of real vectors signs, are fixed: in each column of V the component of the largest modulus is real
+/// and positive, the first one if there are several within 1e-3 of it. So the vectors are functions of the
+/// matrix, and every loss has a derivative, where the eigenvalues are distinct and the component is not about
+/// to change for another one. The vectors themselves are not differentiable at multiplets and where the
+/// component changes, the ties of this rule.
+///
+/// Inside a multiplet the basis is arbitrary, and what couples its vectors counts as 0. First
 /// derivatives are right there for losses that do not depend on the basis even when the values of the
 /// multiplet split, such as those of projectors on it and of sums over it. The first derivative of `V
 /// diag(f(w)) V^H` is not, because the limit of `(f(w_i) - f(w_j)) / (w_i - w_j)` is lost, nor is any second
@@ -122,8 +139,9 @@ fn decomposed(op: &'static str, a: &Var) -> (Var, Var) {
 }
 
 /// `(w, V)` with `A V = B V diag(w)` and `V^H B V = 1` for a positive definite B: w real and ascending. With
-/// `B = L L^H`, these are the eigenvalues of `L^-1 A L^-H`, and its vectors times `L^-H`. Axes from 2 on are
-/// batch axes, aligned there: a missing one, or one of extent 1, is repeated. Dtypes are promoted.
+/// `B = L L^H`, these are the eigenvalues of `L^-1 A L^-H`, and `L^-H` times its vectors, which have the
+/// phases of [`eigh`]; those of V itself follow from them. Axes from 2 on are batch axes, aligned there: a
+/// missing one, or one of extent 1, is repeated. Dtypes are promoted.
 ///
 /// Of both, the lower triangle is read, and the real part of the diagonal; tangents count by their Hermitian
 /// parts, and cotangents are Hermitian. At multiplets, derivatives have the limits of those of [`eigh`].

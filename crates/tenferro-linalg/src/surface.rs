@@ -15,9 +15,9 @@ surfaces! {
     traits LinalgRecorded, LinalgOps, TypedLinalgOps;
 
     /// `(U, s, Vh)` with `A = U diag(s) Vh` for an `m x n` matrix and `k = min(m, n)`: U is `m x k`, s real
-    /// and descending, Vh is `k x n`. Axes from 2 on are batch axes. NaN and infinities are errors. Inside a
-    /// multiplet only first derivatives are right, and of what does not depend on its basis even when it
-    /// splits; see [`svd`](crate::ops::svd).
+    /// and descending, Vh is `k x n`; in each column of U the largest component is real and positive. Axes
+    /// from 2 on are batch axes. NaN and infinities are errors. Inside a multiplet only first derivatives are
+    /// right, and of what does not depend on its basis even when it splits; see [`svd`](crate::ops::svd).
     fn svd(a) -> [T, R, T] = listed(ops::svd(a));
     /// As `svd`, with U and Vh completed to unitary matrices, `m x m` and `n x n`.
     fn svd_full(a) -> [T, R, T] = listed(ops::svd_full(a));
@@ -25,8 +25,8 @@ surfaces! {
     /// wrong inside of a multiplet, see [`svdvals`](crate::ops::svdvals).
     fn svdvals(a) -> [R] = ops::svdvals(a);
     /// `(U, s, Vh, w)`: the singular values that `limits` (a [`Truncation`](crate::Truncation), or
-    /// [`Limits`]) keep, their vectors, and the discarded fraction of the sum of squares, w. A multiplet is never
-    /// cut, and a batch has one rank: see [`svd_truncated`](crate::ops::svd_truncated).
+    /// [`Limits`]) keep, their vectors, and the discarded fraction of the sum of squares, w. A multiplet is
+    /// never cut, and a batch has one rank: see [`svd_truncated`](crate::ops::svd_truncated).
     fn svd_truncated(a; limits: impl Into<Limits>) -> [T, R, T, R] = {
         let (u, s, vh, w) = ops::svd_truncated(a, limits);
         [u, s, vh, w]
@@ -39,9 +39,10 @@ surfaces! {
         [left, right]
     };
     /// `(w, V)` with `A = V diag(w) V^H` for the Hermitian matrix of which the lower triangle is given: w
-    /// real and ascending, V unitary. Axes from 2 on are batch axes. Tangents count by their Hermitian parts,
-    /// cotangents are Hermitian. NaN and infinities are errors. Inside a multiplet only first derivatives are
-    /// right, and of what does not depend on its basis even when it splits; see [`eigh`](crate::ops::eigh).
+    /// real and ascending, V unitary; in each column of V the largest component is real and positive. Axes
+    /// from 2 on are batch axes. Tangents count by their Hermitian parts, cotangents are Hermitian. NaN and
+    /// infinities are errors. Inside a multiplet only first derivatives are right, and of what does not
+    /// depend on its basis even when it splits; see [`eigh`](crate::ops::eigh).
     fn eigh(a) -> [R, T] = paired(ops::eigh(a));
     /// The eigenvalues of `eigh`, ascending. Their first derivative needs no gaps between them; the second
     /// one is wrong inside of a multiplet, see [`eigvalsh`](crate::ops::eigvalsh).

@@ -12,7 +12,8 @@
 //!
 //! ([`SingularValueGaps`](crate::SingularValueGaps) says where a multiplet begins) and the parts of dU and dV
 //! outside the spans of U and V are (1 - U U^H) dA V / s and (1 - V V^H) dA^H U / s. The diagonal of N, which
-//! a complex matrix has, fixes the phases: U^H dU and V^H dV get half of it each.
+//! a complex matrix has, is what turns the phases of a pair against each other: U^H dU and V^H dV get half of
+//! it each. What turns them together is such that the phases stay as [`phase`](crate::phase) chooses them.
 //!
 //! Inside a multiplet the vectors are arbitrary up to a rotation. A loss that does not see how they are
 //! rotated, even when the values of the multiplet split (it uses projectors on the multiplet, sums over it),
@@ -26,10 +27,11 @@ use crate::{
     gaps::SingularValueGaps,
     matrix::{diagonal, enlarge, floating, leading, scale_columns, scale_rows},
     named::{called, outputs},
+    phase,
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
-    Aval, Dim, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var,
+    Aval, Dim, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, build,
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
@@ -38,6 +40,8 @@ use tenferro_tensor::{Result, Tensor, dispatch_float};
 
 /// The factors of `A = U diag(s) Vh` of an `m x n` matrix with `k = min(m, n)`: U is `m x k`, s has length k,
 /// is real, non-negative and descending, Vh is `k x n`. If `full`, U is `m x m` and Vh `n x n`, both unitary.
+/// Columns of U, and rows of Vh that none of these belongs to, have the phases of
+/// [`PhaseWeights`](crate::PhaseWeights).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Svd {
     /// Whether the singular vectors are completed to bases.
@@ -68,7 +72,7 @@ impl Primitive for Svd {
         let da_v = da.matmul(&v);
         let e = uh.matmul(&da_v);
         let ds = diagonal(&e).real();
-        let (du, dvh);
+        let (mut du, mut dvh);
         if self.full {
             // The vectors beyond k have the singular value 0.
             let all = Extent::max(&m, &n);
@@ -85,6 +89,17 @@ impl Primitive for Svd {
             } else {
                 inside_v + scale_rows(&inverse, &(&uh.matmul(da) - &e.matmul(vh)))
             };
+        }
+        if u.dtype().is_complex() {
+            let turned = phase::turn(u, &du);
+            du = du - scale_columns(u, &turned);
+            let turned = if self.full {
+                let own = phase::turn(&v, &dvh.adjoint());
+                build::concatenate(&[leading(&turned, 0, &k), own.slice_axis(0, k, own.extent(0))], 0)
+            } else {
+                turned
+            };
+            dvh = dvh + scale_rows(&turned, vh);
         }
         smallvec![Some(du), Some(ds), Some(dvh)]
     }
@@ -126,7 +141,11 @@ fn run<T: Element>(op: &Svd, cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]
     for_each(cpu, count(a.shape(), 2, y), work([20, m, n, m.min(n)]), |b, par| {
         // SAFETY: matrix b of the operand is readable; the arrays b of the outputs are new memory of the sizes
         // that the shape rule gave, written by this call alone.
-        unsafe { T::svd((m, n), read.at(b), u.at(b), s.at(b), vh.at(b), vectors, par) }
+        unsafe {
+            T::svd((m, n), read.at(b), u.at(b), s.at(b), vh.at(b), vectors, par)?;
+            phase::fix_pairs((m, y[0].shape[1]), u.at(b), (y[2].shape[0], n), vh.at(b), m.min(n));
+        }
+        Ok(())
     })
     .map_err(|e| e.error(Svd::NAME, a.shape()))?;
     // SAFETY: every matrix succeeded, and then its factors are written in full.
@@ -135,6 +154,13 @@ fn run<T: Element>(op: &Svd, cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]
 
 /// `(U, s, Vh)` with `A = U diag(s) Vh` and `k = min(m, n)` singular values; see [`Svd`]. Axes from 2 on are
 /// batch axes.
+///
+/// Phases, of real vectors signs, are fixed: in each column of U the component of the largest modulus is real
+/// and positive, the first one if there are several within 1e-3 of it, and the row of Vh has the phase that
+/// belongs to it. So the vectors are functions of the matrix, and every loss has a derivative, where the
+/// singular values are distinct, none is 0 and the component is not about to change for another one. The
+/// vectors themselves are not differentiable at multiplets, at zeros and where the component changes, the
+/// ties of this rule.
 ///
 /// Inside a multiplet the basis is arbitrary, and what couples its vectors counts as 0. First derivatives are
 /// right there for losses that do not depend on the basis even when the values of the multiplet split, such
@@ -147,7 +173,9 @@ pub fn svd(a: &Var) -> (Var, Var, Var) {
     factors(Svd::NAME, a, false)
 }
 
-/// As [`svd`], with U and Vh completed to unitary matrices.
+/// As [`svd`], with U and Vh completed to unitary matrices. The columns of U, or rows of Vh, that are added
+/// belong to no row, or column, of the other one: the largest component of each is real and positive. If
+/// there are several, they are an arbitrary basis.
 pub fn svd_full(a: &Var) -> (Var, Var, Var) {
     factors("svd_full", a, true)
 }

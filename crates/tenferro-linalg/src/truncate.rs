@@ -300,7 +300,8 @@ impl Kept {
 /// `(U, s, Vh, w)`: the r largest singular values that `t` allows, with their vectors, `m x r` and `r x n`,
 /// and the discarded weight `w = sum_{i > r} s_i^2 / sum_i s_i^2`, one number for each matrix of a batch.
 ///
-/// In a batch r is the largest rank that one of its matrices needs; the others have zeros beyond theirs.
+/// In a batch r is the largest rank that one of its matrices needs; the others have zeros beyond theirs. The
+/// vectors have the phases of [`svd`](crate::ops::svd).
 ///
 /// # Errors
 /// As [`svd`](crate::ops::svd); a `max_rank` below 1, a limit that is negative or NaN.

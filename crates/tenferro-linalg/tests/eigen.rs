@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use tenferro_core_ops::{Var, leaf, vjp_present};
 use tenferro_linalg::ops::{
-    eig, eigh, eigh_generalized, eigvals, eigvalsh, matrix_exp, matrix_power, solve, trace,
+    eig, eigh, eigh_generalized, eigvals, eigvalsh, matrix_exp, matrix_power, qr, solve, trace,
 };
 use tenferro_tensor::{C64, DType, Tensor, TypedTensor, Value};
 
@@ -156,6 +156,15 @@ fn derivatives_agree_with_differences() {
             vec![weighted.matmul(&v.adjoint()), w]
         };
         check(&format!("eigh {dtype}"), &f, &[random(dtype, &[3, 3, 2], 11)], 2, 1e-6);
+        let f = |x: &[Var]| <[Var; 2]>::from(eigh(&hermitian(&x[0]))).to_vec();
+        check(&format!("vectors of eigh {dtype}"), &f, &[random(dtype, &[3, 3], 7)], 2, 1e-6);
+        check(&format!("vectors of a batch {dtype}"), &f, &[random(dtype, &[3, 3, 2], 13)], 1, 1e-6);
+        let f = |x: &[Var]| {
+            let b = x[1].matmul(&x[1].adjoint());
+            <[Var; 2]>::from(eigh_generalized(&hermitian(&x[0]), &b)).to_vec()
+        };
+        let pencil = [random(dtype, &[3, 3], 7), random(dtype, &[3, 3], 8)];
+        check(&format!("vectors of eigh_generalized {dtype}"), &f, &pencil, 1, 1e-5);
         // Lengths, phases and all: the vectors of eig are functions of the matrix.
         let f = |x: &[Var]| <[Var; 2]>::from(eig(&x[0])).to_vec();
         check(&format!("eig {dtype}"), &f, &[random(dtype, &[3, 3], 7)], 2, 1e-6);
@@ -198,6 +207,105 @@ fn defective_matrices_have_factors_and_no_derivative() {
         let e = vjp_present(&[(&v, v.like(1.0))], &[&x], false).unwrap_err();
         assert!(e.to_string().contains("singular"), "{e}");
     });
+    // Two Jordan blocks, of orders 2 and 3.
+    for dtype in [DType::F32, DType::F64, DType::C32, DType::C64] {
+        let tolerance = if dtype.real() == DType::F32 { 1e-5 } else { 1e-14 };
+        let a = from_fn(dtype, &[5, 5], |i| {
+            C64::new((i[0] == i[1] || (i[0] + 1 == i[1] && i[0] != 1)) as u8 as f64, 0.0)
+        });
+        on_cpu(|| {
+            let (w, v) = eig(&now(&a));
+            let av = now(&a).convert(v.dtype()).matmul(&v);
+            assert_close("A V", &tensor(&av), &tensor(&(&v * &w.expand_dims(&[0]))), tolerance);
+            let lengths = tensor(&(&v.conj() * &v).real().reduce_sum(Some(&[0])));
+            assert_close(
+                "lengths",
+                &lengths,
+                &from_fn(dtype.real(), &[5], |_| C64::new(1.0, 0.0)),
+                tolerance,
+            );
+        });
+    }
+}
+
+/// `Q J Q^T` with an orthogonal Q.
+fn rotated(j: &Tensor, seed: u64) -> Tensor {
+    let (j, x) = (now(j), now(&random(j.dtype(), &[j.shape()[0]; 2], seed)));
+    on_cpu(|| {
+        let q = qr(&x).0;
+        tensor(&q.matmul(&j).matmul(&q.adjoint()))
+    })
+}
+
+/// What the derivative of the vectors, and that of the eigenvalues, says.
+fn differentiated(a: &Tensor) -> [Result<f64, String>; 2] {
+    on_cpu(|| {
+        let x = leaf(Value::new(a.duplicate().unwrap()));
+        let (w, v) = eig(&x);
+        [&v, &w].map(|y| match vjp_present(&[(y, y.like(1.0))], &[&x], false) {
+            Ok(g) => Ok(largest(&tensor(g[0].as_ref().expect("depends on x")))),
+            Err(e) => Err(e.to_string()),
+        })
+    })
+}
+
+#[test]
+fn rotated_jordan_blocks_have_no_derivative() {
+    let known = row_major(&[2, 2], &[0.5, 0.5, -0.5, 1.5]);
+    for e in differentiated(&known) {
+        let e = e.unwrap_err();
+        assert!(e.contains("dependent to rounding") || e.contains("singular"), "{e}");
+    }
+    for dtype in [DType::F32, DType::F64, DType::C32, DType::C64] {
+        for n in 2..=4 {
+            for seed in 1..=10 {
+                let block = from_fn(dtype, &[n, n], |i| {
+                    C64::new((i[0] == i[1] || i[0] + 1 == i[1]) as u8 as f64, 0.0)
+                });
+                for e in differentiated(&rotated(&block, seed)) {
+                    let e = e.expect_err(&format!("{dtype}, order {n}, seed {seed}"));
+                    assert!(e.contains("dependent to rounding") || e.contains("singular"), "{e}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_condition_of_eigenvalues_decides_whether_there_is_a_derivative() {
+    // [1, 1; 0, 1 + d] has the unit vectors (1, 0) and (1, d) / sqrt(1 + d^2): both conditions are
+    // sqrt(1 + d^2) / d.
+    for (dtype, eps) in [(DType::F32, f32::EPSILON as f64), (DType::C64, f64::EPSILON)] {
+        let bound = 0.1 / eps.sqrt();
+        for (factor, sound) in [(0.01, true), (0.5, true), (0.9, true), (1.1, false), (2.0, false)] {
+            let d = 1.0 / (factor * bound);
+            let a = from_fn(dtype, &[2, 2], |i| match (i[0], i[1]) {
+                (1, 0) => C64::new(0.0, 0.0),
+                (1, 1) => C64::new(1.0 + d, 0.0),
+                _ => C64::new(1.0, 0.0),
+            });
+            for y in differentiated(&a) {
+                assert_eq!(y.is_ok(), sound, "{dtype} {factor}: {y:?}");
+                if let Err(e) = y {
+                    assert!(
+                        e.starts_with("eig: the eigenvectors are dependent to rounding: got condition"),
+                        "{e}"
+                    );
+                }
+            }
+        }
+    }
+    // Vectors of normal matrices are independent however many there are.
+    let n = 60;
+    let shift = from_fn(DType::F32, &[n, n], |i| C64::new(((i[0] + 1) % n == i[1]) as u8 as f64, 0.0));
+    assert!(differentiated(&shift).iter().all(Result::is_ok));
+    // Of a batch, the matrix is named.
+    let a = from_fn(DType::F64, &[2, 2, 3], |i| match (i[0], i[1], i[2]) {
+        (i, j, 1) => C64::new([[1.0, 1.0], [0.0, 1.0 + 1e-9]][i][j], 0.0),
+        (i, j, _) => C64::new([[1.0, 0.5], [0.25, -1.0]][i][j], 0.0),
+    });
+    let e = differentiated(&a)[0].clone().unwrap_err();
+    assert!(e.contains("of matrix [1]"), "{e}");
 }
 
 #[test]

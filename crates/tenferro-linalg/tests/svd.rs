@@ -77,16 +77,96 @@ fn derivatives_agree_with_differences() {
     }
 }
 
+/// Checks that of those components of a vector whose moduli are nearly the largest, the first is positive.
+fn expect_phase(what: &str, v: &[C64]) {
+    let largest = v.iter().map(|x| x.norm()).fold(0.0, f64::max);
+    let held = v.iter().find(|x| x.norm() >= 0.999 * largest).expect("a component");
+    assert!(held.re > 0.0 && held.im == 0.0, "{what}: {v:?}");
+}
+
 #[test]
-fn real_vectors_themselves_have_derivatives() {
-    let f = |x: &[Var]| {
-        let (u, s, vh) = svd(&x[0]);
-        // Signs fixed by the first row of U.
-        let sign = u.slice_axis(0, 0, 1).sign();
-        vec![&u * &sign, s, &vh * &sign.matrix_transpose()]
-    };
-    check("thin", &f, &[random(DType::F64, &[4, 3], 2)], 2, 1e-6);
-    check("wide", &f, &[random(DType::F64, &[2, 4], 2)], 1, 1e-6);
+fn the_largest_component_of_each_vector_is_positive() {
+    for dtype in [DType::F32, DType::F64, DType::C32, DType::C64] {
+        let tolerance = if dtype.real() == DType::F32 { 1e-4 } else { 1e-12 };
+        for shape in [[1, 1], [2, 2], [3, 3], [5, 2], [2, 5], [12, 12], [40, 30], [130, 110]] {
+            let a = random(dtype, &shape, 5);
+            for full in [false, true] {
+                on_cpu(|| {
+                    let (u, s, vh) = if full { svd_full(&now(&a)) } else { svd(&now(&a)) };
+                    let k = s.extent(0);
+                    let (u0, v0) = (u.slice_axis(1, 0, k.clone()), vh.slice_axis(0, 0, k.clone()));
+                    assert_close("A", &tensor(&rebuilt(&u0, &s, &v0)), &a, tolerance);
+                    let (u, rest) = (tensor(&u), tensor(&vh.adjoint().slice_axis(1, k, vh.extent(0))));
+                    for (v, order) in [(&u, shape[0]), (&rest, shape[1])] {
+                        for v in numbers(v).chunks_exact(order) {
+                            expect_phase(&format!("{dtype} {shape:?} {full}"), v);
+                        }
+                    }
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn rounding_does_not_choose_between_components() {
+    // Vectors (1, 1) and (1, -1), of matrices with rounding errors in all elements.
+    for dtype in [DType::F32, DType::F64, DType::C32, DType::C64] {
+        let eps = if dtype.real() == DType::F32 { 1e-6 } else { 1e-15 };
+        for seed in 0..20 {
+            let noise = numbers(&random(dtype, &[2, 2], seed));
+            let a = from_fn(dtype, &[2, 2], |i| {
+                C64::new(if i[0] == i[1] { -2.0 } else { 1.0 }, 0.0) + noise[i[0] + 2 * i[1]] * eps
+            });
+            let (u, vh) = on_cpu(|| {
+                let (u, _, vh) = svd(&now(&a));
+                (tensor(&u), tensor(&vh))
+            });
+            let half = 0.5f64.sqrt();
+            let expected =
+                |t: &[f64; 4]| from_fn(dtype, &[2, 2], |i| C64::new(t[i[0] + 2 * i[1]] * half, 0.0));
+            assert_close("U", &u, &expected(&[1.0, -1.0, 1.0, 1.0]), 1e4 * eps);
+            assert_close("Vh", &vh, &expected(&[-1.0, -1.0, 1.0, -1.0]), 1e4 * eps);
+        }
+    }
+}
+
+#[test]
+fn vectors_themselves_have_derivatives() {
+    let thin = |x: &[Var]| <[Var; 3]>::from(svd(&x[0])).to_vec();
+    let full = |x: &[Var]| <[Var; 3]>::from(svd_full(&x[0])).to_vec();
+    for dtype in DTYPES {
+        check(&format!("thin {dtype}"), &thin, &[random(dtype, &[4, 3], 2)], 2, 1e-6);
+        check(&format!("wide {dtype}"), &thin, &[random(dtype, &[2, 4], 2)], 2, 1e-6);
+        check(&format!("batch {dtype}"), &thin, &[random(dtype, &[3, 3, 2], 5)], 1, 1e-6);
+        // One vector more is determined by the others.
+        for shape in [[3, 2], [2, 3], [3, 3]] {
+            check(&format!("full {dtype} {shape:?}"), &full, &[random(dtype, &shape, 8)], 2, 1e-6);
+        }
+    }
+}
+
+#[test]
+fn a_loss_of_phases_has_the_derivative_of_the_fixed_ones() {
+    // By hand: the matrix is a vector a, whose first component is the largest, so U = a / |a| and Vh = [1]
+    // turned by the phase of that: with a = r (cos t, i sin t) e^(i p), the phase p goes to Vh.
+    let (r, t, p) = (2.0, 0.3f64, 0.7);
+    let turned = C64::from_polar(r, p);
+    let a = from_fn(DType::C64, &[2, 1], |i| turned * [t.cos().into(), C64::new(0.0, t.sin())][i[0]]);
+    let x = tenferro_core_ops::leaf(tenferro_tensor::Value::new(a));
+    on_cpu(|| {
+        let (u, _, vh) = svd(&x);
+        let of = |t: &Var| numbers(&tensor(t));
+        assert!((of(&vh)[0] - C64::from_polar(1.0, p)).norm() < 1e-15);
+        assert!((of(&u)[1] - C64::new(0.0, t.sin())).norm() < 1e-15);
+        // The loss Im log Vh = p is the argument of the first component: dp = Im(conj(a_1) da_1) / |a_1|^2.
+        let loss = (vh.imag() * vh.detach().real() - vh.real() * vh.detach().imag()).reduce_sum(None);
+        let g = tenferro_core_ops::vjp_present(&[(&loss, loss.like(1.0))], &[&x], false).unwrap();
+        let g = of(g[0].as_ref().unwrap());
+        let first = C64::from_polar(r * t.cos(), p);
+        let expected = C64::new(0.0, 1.0) * first / first.norm_sqr();
+        assert!((g[0] - expected).norm() < 1e-14 && g[1].norm() < 1e-14, "{g:?} {expected}");
+    });
 }
 
 #[test]

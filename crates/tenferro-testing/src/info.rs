@@ -51,7 +51,7 @@ pub struct Sample {
     /// The expected outputs, by other code.
     pub reference: Reference,
     /// What the reference gives instead of the outputs, where these are free up to a choice, as singular
-    /// vectors are up to their phases.
+    /// vectors of a multiplet are up to a rotation.
     pub observe: Option<Observe>,
     /// Differentiable at these inputs.
     pub smooth: bool,

@@ -5,16 +5,15 @@ use crate::{
     array::Elem,
     info::{op, surface},
 };
-use smallvec::SmallVec;
-use tenferro_core_ops::{Var, apply_n};
-use tenferro_linalg::{Eig, LinalgOps, LinalgRecorded, TypedLinalgOps, ops};
+use tenferro_core_ops::{Var, apply1};
+use tenferro_linalg::{IndependentVectors, LinalgOps, LinalgRecorded, TypedLinalgOps, ops};
 
 /// Why single precision is not compared with double precision.
 const ORDER: &str = "eigenvalues are in no order, and two precisions may find them in different ones; the derivative \
                      is checked on eig_exponential";
 
 pub(super) fn list() -> Vec<OpInfo> {
-    vec![factors(), rows(), values(), rebuilt()]
+    vec![factors(), independent(), values(), rebuilt()]
 }
 
 /// Random matrices with separate eigenvalues; of real ones, two are a pair of conjugates.
@@ -95,13 +94,10 @@ fn factors() -> OpInfo {
             .sample((), vec![any(d, &[0, 0], 5)])
             .sample((), vec![any(d, &[2, 2, 0], 6)])
             .kink((), vec![any(d, &[5, 5], 7)])
-            // Zero, the identity and a matrix of two Jordan blocks.
+            // Zero and the identity.
             .kink(
                 (),
-                vec![Array::from_fn(d, &[4, 4, 3], |i| {
-                    let (equal, above) = (i[0] == i[1], i[0] + 1 == i[1] && i[0] != 1);
-                    Elem::real(((i[2] > 0 && equal) || (i[2] > 1 && above)) as u8 as f64)
-                })],
+                vec![Array::from_fn(d, &[4, 4, 2], |i| Elem::real((i[2] > 0 && i[0] == i[1]) as u8 as f64))],
             )
     })
     .each([I64, I32], |o, d| o.kink((), vec![any(d, &[3, 3], 9)]))
@@ -116,44 +112,28 @@ fn factors() -> OpInfo {
     .done()
 }
 
-/// The operation behind, which also says where the largest component of each vector is: the vectors divided by
-/// it have that component 1.
-fn rows() -> OpInfo {
-    op(
-        "eig_rows",
-        |_: &(), x: &[Var]| -> SmallVec<[Var; 1]> { apply_n(&Eig, &[&x[0]], 3) },
-        |_, x| {
-            let dtype = x[0].dtype.complex();
-            let ones = Array::from_fn(dtype, &x[0].shape[1..], |_| Elem::real(1.0));
-            vec![ones.clone(), ones]
-        },
-    )
-    .observe(|_, _, y| {
-        let (v, rows) = (&y[1], &y[2]);
-        let n = v.shape[0];
-        let component = |i: usize, j: &[usize]| v.at(&[&[i], j].concat()).c();
-        let largest = |j: &[usize]| (0..n).map(|i| component(i, j).norm()).fold(0.0, f64::max);
-        let of = |f: &dyn Fn(&[usize]) -> Elem| Array::from_fn(v.dtype, &v.shape[1..], f);
-        let named = |j: &[usize]| component(rows.at(j).re() as usize, j);
-        vec![
-            of(&|j| Elem::real(named(j).re / largest(j))),
-            of(&|j| Elem::real(1.0 + named(j).im.abs() / largest(j))),
-        ]
-    })
-    .tolerance(bound(5, 1.0))
-    .each(FLOATS, |o, d| {
-        o.sample((), vec![separate(d, &[3, 3], 1)])
-            .sample((), vec![separate(d, &[2, 2, 2], 2)])
-            .sample((), vec![any(d, &[0, 0], 3)])
-    })
-    .symbolic((), &[&["n", "n"]])
-    .skip("rank_0", "a matrix is needed")
-    .skip("precision", ORDER)
-    .skip("jvp", "rows have no derivative; that of the others is checked on eig_exponential")
-    .skip("second_order", "rows have no derivative; that of the others is checked on eig_exponential")
-    .skip("surfaces", IN_RULES)
-    .error_of("eig", (), vec![any(F64, &[2, 3], 1)], &["[2, 3]", "square"])
-    .done()
+/// The inverse of vectors that are independent.
+fn independent() -> OpInfo {
+    let op_of = IndependentVectors { op: "eig" };
+    op("independent_vectors", |op: &IndependentVectors, x: &[Var]| apply1(op, &[&x[0]]), |_, x| x[0].clone())
+        .each(FLOATS, |o, d| {
+            o.sample(op_of.clone(), vec![any(d, &[3, 3], 1)])
+                .sample(op_of.clone(), vec![any(d, &[2, 2, 2], 2)])
+                .sample(op_of.clone(), vec![any(d, &[0, 0], 3)])
+        })
+        .symbolic(op_of.clone(), &[&["n", "n"]])
+        .skip("rank_0", "a matrix is needed")
+        .skip("surfaces", IN_RULES)
+        .error(op_of.clone(), vec![any(F64, &[3], 1)], &["1", "at least 2"])
+        .error(op_of.clone(), vec![any(F64, &[2, 3], 1)], &["[2, 3]", "square"])
+        .error_of(
+            "eig",
+            op_of.clone(),
+            vec![f64s(&[2, 2], &[1.0, 6e6, 0.0, 6e6])],
+            &["dependent to rounding", "8.5e6 of eigenvalue 1", "at most 6.7e6"],
+        )
+        .error_of("eig", op_of, vec![f64s(&[1, 1, 2], &[1.0, f64::NAN])], &["of matrix [1]", "at most 6.7e6"])
+        .done()
 }
 
 fn values() -> OpInfo {

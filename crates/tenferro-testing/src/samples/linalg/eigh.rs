@@ -20,6 +20,7 @@ pub(super) fn list() -> Vec<OpInfo> {
         factors(),
         values(),
         invariants(),
+        eigenvectors(),
         multiplet(),
         generalized(),
         generalized_invariants(),
@@ -108,7 +109,6 @@ fn factors() -> OpInfo {
     .symbolic((), &[&["n", "n"]])
     .symbolic((), &[&["n", "n", "m"]])
     .skip("rank_0", "a matrix is needed")
-    .skip("precision", "the vectors' phases are a gauge; the derivative is checked on eigh_invariants")
     .skip("jvp", TRIANGLE)
     .skip("second_order", TRIANGLE)
     .error((), vec![any(F64, &[3], 1)], &["1", "at least 2"])
@@ -188,6 +188,42 @@ fn invariants() -> OpInfo {
             .sample((), vec![with_eigenvalues(d, &[&[2.0]], 3)])
             .sample((), vec![with_eigenvalues(d, &[&[2.0, 5.0], &[-3.0, 1.5]], 4)])
             .sample((), vec![any(d, &[0, 0], 5)])
+    })
+    .symbolic((), &[&["n", "n"]])
+    .skip("rank_0", "a matrix is needed")
+    .skip("surfaces", COMPOSED)
+    .error_of("eigh", (), vec![f64s(&[1, 1], &[f64::NAN])], &["[0, 0]", "finite"])
+    .done()
+}
+
+/// The vectors of the Hermitian part, with their phases.
+fn eigenvectors() -> OpInfo {
+    op(
+        "eigh_vectors",
+        |_: &(), x: &[Var]| ops::eigh(&part(&x[0])).1,
+        |_, x| {
+            let n = x[0].shape[0];
+            each_matrix(&x[0], [n, n], |a| {
+                let v = hermitian_half(&a).eigh().1;
+                Matrix::from_fn(n, n, |i, j| {
+                    let largest = (0..n).map(|k| v.at(k, j).norm()).fold(0.0, f64::max);
+                    let held = (0..n).map(|k| v.at(k, j)).find(|x| x.norm() >= 0.999 * largest);
+                    let held = held.expect("one is the largest");
+                    v.at(i, j) * held.conj() / held.norm()
+                })
+            })
+        },
+    )
+    // Vectors move by the inverse of the gap, 6 / (6 - 4).
+    .tolerance(bound(5, 4.0))
+    .each(FLOATS, |o, d| {
+        o.sample((), vec![with_eigenvalues(d, &[&[-1.5, 4.0, 6.0]], 1)])
+            .sample((), vec![with_eigenvalues(d, &[&[2.0, 5.0]], 2)])
+            .sample((), vec![with_eigenvalues(d, &[&[2.0]], 3)])
+            .sample((), vec![with_eigenvalues(d, &[&[2.0, 5.0], &[-3.0, 1.5]], 4)])
+            .sample((), vec![any(d, &[0, 0], 5)])
+            // Vectors with components of the same modulus.
+            .kink((), vec![Array::reals(d, &[2, 2], &[1.0, 2.0, 2.0, 1.0])])
     })
     .symbolic((), &[&["n", "n"]])
     .skip("rank_0", "a matrix is needed")
@@ -305,9 +341,8 @@ fn generalized() -> OpInfo {
         ops::eigh_generalized(&x[0], &b).0
     })
     .skip("rank_0", "a matrix is needed")
-    .skip("precision", "the vectors' phases are a gauge; see eigh_generalized_invariants")
-    .skip("jvp", "the vectors' phases are a gauge; see eigh_generalized_invariants")
-    .skip("second_order", "the vectors' phases are a gauge; see eigh_generalized_invariants")
+    .skip("jvp", "tangents count by their Hermitian parts; see eigh_generalized_invariants")
+    .skip("second_order", "tangents count by their Hermitian parts; see eigh_generalized_invariants")
     .error((), vec![any(F64, &[3], 1), any(F64, &[3, 3], 1)], &["1", "at least 2"])
     .error_at(
         ["eigh_generalized", "cholesky"],

@@ -1,8 +1,8 @@
 //! Dense linear algebra.
 //!
-//! Singular vectors and the factors of a split are free up to a gauge: phases, or a unitary basis of a
-//! multiplet or of a bond. What is compared of them is their defining properties, and derivatives are those
-//! of functions that do not depend on the gauge. The operations that rules are made of take values that no
+//! Singular vectors of a multiplet and the factors of a split are free up to a gauge, a unitary basis of the
+//! multiplet or of the bond. What is compared of them is their defining properties, and derivatives there are
+//! those of functions that do not depend on the gauge. The operations that rules are made of take values that no
 //! rule differentiates, hints, beside the operands; they are checked as what they compute for right hints,
 //! and their derivatives as part of the operations that they serve.
 

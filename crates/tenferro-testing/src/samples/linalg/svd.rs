@@ -6,13 +6,13 @@ use crate::{
     info::{Surface, op, surface},
     matrix::{stack_scalars, stack_vectors, vectors},
 };
-use tenferro_core_ops::{Var, apply_n, build};
-use tenferro_linalg::{LinalgOps, LinalgRecorded, SingularValueGaps, TypedLinalgOps, ops};
+use tenferro_core_ops::{Var, apply_n, apply1, build};
+use tenferro_linalg::{LinalgOps, LinalgRecorded, PhaseWeights, SingularValueGaps, TypedLinalgOps, ops};
 
 pub(super) fn list() -> Vec<OpInfo> {
     let svd = factors("svd", false, surface!((); LinalgOps, TypedLinalgOps; svd()));
     let full = factors("svd_full", true, surface!((); LinalgOps, TypedLinalgOps; svd_full()));
-    vec![svd, full, invariants(), multiplet(), values(), nuclear_norm(), gaps()]
+    vec![svd, full, invariants(), multiplet(), values(), nuclear_norm(), gaps(), phase_weights()]
 }
 
 fn singular_values(a: &Array) -> Array {
@@ -48,9 +48,10 @@ fn factors(name: &'static str, full: bool, methods: Surface<()>) -> OpInfo {
         // Values and products move as the matrix does.
         .tolerance(bound(40, 1.0))
         .each(FLOATS, |o, d| {
+            let long = [any(d, &[5, 2], 2), any(d, &[2, 4], 3)].into_iter();
+            // More than one vector that completes a basis is arbitrary.
+            let o = long.fold(o, |o, a| if full { o.kink((), vec![a]) } else { o.sample((), vec![a]) });
             o.sample((), vec![any(d, &[3, 3], 1)])
-                .sample((), vec![any(d, &[5, 2], 2)])
-                .sample((), vec![any(d, &[2, 4], 3)])
                 .sample((), vec![any(d, &[1, 1], 4)])
                 .sample((), vec![any(d, &[3, 2, 2], 5)])
                 .sample((), vec![any(d, &[2, 3, 1, 3], 6)])
@@ -66,9 +67,6 @@ fn factors(name: &'static str, full: bool, methods: Surface<()>) -> OpInfo {
         .symbolic((), &[&["n", "m"]])
         .symbolic((), &[&["n", "3", "m"]])
         .skip("rank_0", "a matrix is needed")
-        .skip("precision", "the vectors' phases are a gauge; the derivative is checked on svd_invariants")
-        .skip("jvp", "the vectors' phases are a gauge; the derivative is checked on svd_invariants")
-        .skip("second_order", "the vectors' phases are a gauge; the derivative is checked on svd_invariants")
         .error((), vec![any(F64, &[3], 1)], &["1", "at least 2"])
         .error_at(
             [name, "svd"],
@@ -324,5 +322,39 @@ fn gaps() -> OpInfo {
     .error((), vec![any(F64, &[2], 1), any(F64, &[2], 2), any(F64, &[2, 2], 3)], &["1", "at least 2"])
     .error((), vec![any(F64, &[3], 1), any(F64, &[3, 2], 2), any(F64, &[2, 2], 3)], &["f64[3]", "f64[2]"])
     .error((), vec![any(F32, &[2], 1), any(F64, &[2, 2], 2), any(F64, &[2, 2], 3)], &["f32[2]", "f64[2]"])
+    .done()
+}
+
+/// 1 / Re of the component of each column that its phase is chosen by.
+fn phase_weights() -> OpInfo {
+    op(
+        "phase_weights",
+        |_: &(), x: &[Var]| apply1(&PhaseWeights, &[&x[0]]),
+        |_, x| {
+            let v = &x[0];
+            Array::from_fn(v.dtype.real(), &v.shape, |i| {
+                let component = |k: usize| v.at(&[&[k], &i[1..]].concat()).c();
+                let largest = (0..v.shape[0]).map(|k| component(k).norm()).fold(0.0, f64::max);
+                let held = (0..v.shape[0]).find(|&k| component(k).norm() >= 0.999 * largest);
+                let x = component(i[0]).re;
+                Elem::real(if held == Some(i[0]) && x != 0.0 { 1.0 / x } else { 0.0 })
+            })
+        },
+    )
+    // Of components near 1, the reciprocal moves by their inverse squares.
+    .tolerance(bound(5, 16.0))
+    .each(FLOATS, |o, d| {
+        o.sample((), vec![any(d, &[3, 3], 1)])
+            .sample((), vec![any(d, &[4, 2, 2], 2)])
+            .sample((), vec![any(d, &[0, 3], 3)])
+            .sample((), vec![any(d, &[3, 0], 4)])
+            // The first of nearly equal ones, a larger one, and none.
+            .kink((), vec![Array::reals(d, &[3, 3], &[0.5, -0.9999, 1.0, 0.5, -1.0, 1.01, 0.0, 0.0, 0.0])])
+    })
+    .symbolic((), &[&["n", "m"]])
+    .skip("rank_0", "a matrix is needed")
+    .skip("surfaces", IN_RULES)
+    .error((), vec![any(F64, &[2], 1)], &["1", "at least 2"])
+    .error((), vec![any(I64, &[2, 2], 1)], &["i64", "f32 | f64"])
     .done()
 }
