@@ -204,9 +204,9 @@ fn counted(x: &[Array]) -> Vec<Case> {
     cases
 }
 
-/// An operand in memory of another backend is refused, by an error that names the operation; but a view takes
-/// it, since it knows the layout of its operand only, and so does an operation that is computed by others, none
-/// of which reads it. Of these it is the one that does which is named.
+/// An operand in memory of another backend is refused, by an error that names the operation. A view takes it,
+/// since it knows no more than the layout. An operation computed by others takes it if none of these reads it,
+/// and else the error names the one that does.
 fn placed(op: &dyn Op, x: &[Array]) -> Outcome {
     if op.is_view() {
         return Ok(());
