@@ -85,10 +85,10 @@ fn a_tape() {
 fn constants() {
     on_a_small_stack(|| {
         let x = TracedTensor::scalar(0.5).unwrap();
-        let y = (0..TRACED / 2).fold(x.clone(), |y, _| (&y.sin().unwrap() + &x).unwrap());
+        let y = (0..DEPTH / 2).fold(x.clone(), |y, _| (&y.sin().unwrap() + &x).unwrap());
         let program = GraphCompiler::new().compile(&y).unwrap();
         let out = program.run(&mut CpuBackend::with_threads(1), &[]).unwrap();
-        assert_close(out[0].item().unwrap(), expected(0.5, TRACED).0);
+        assert_close(out[0].item().unwrap(), expected(0.5, DEPTH).0);
     });
 }
 

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Case, Exact, case, copies, inner, naive, random};
+use common::{Case, Exact, case, copies, inner, naive, random, thirty};
 use proptest::prelude::*;
 use tenferro_ad::{EagerRuntimeAdExt, EagerTensorAdExt, TracedTensorAdExt};
 use tenferro_cpu::CpuBackend;
@@ -107,6 +107,12 @@ fn second_order(case: &Case) -> Result<(), TestCaseError> {
         prop_assert_eq!(out[0].as_typed::<f64>().unwrap(), expected.as_typed::<f64>().unwrap());
     }
     Ok(())
+}
+
+#[test]
+fn operands_have_thirty_axes() {
+    first_order::<f64>(&thirty()).unwrap();
+    first_order::<C64>(&thirty()).unwrap();
 }
 
 proptest! {

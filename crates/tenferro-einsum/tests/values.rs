@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Case, Exact, case, copies, naive, random};
+use common::{Case, Exact, case, copies, naive, random, thirty};
 use proptest::prelude::*;
 use tenferro_core_ops::{Aval, Primitive, Var, input};
 use tenferro_cpu::CpuBackend;
@@ -55,6 +55,13 @@ fn every_tier<T: Exact>(case: &Case) -> Result<(), TestCaseError> {
         check(&program.run(&mut cpu, &refs).unwrap()[0])?;
     }
     Ok(())
+}
+
+#[test]
+fn operands_have_thirty_axes() {
+    every_tier::<f64>(&thirty()).unwrap();
+    every_tier::<i64>(&thirty()).unwrap();
+    every_tier::<C64>(&thirty()).unwrap();
 }
 
 proptest! {

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Rng, Sample, matrix, norm, strided};
+use common::{Form, ORDERS, Rng, Sample, matrix, norm, of_spectrum, scales, strided};
 use num_complex::Complex;
 use tenferro_internal_dense::{DenseError, Par, Qr, QrForm};
 
@@ -142,6 +142,33 @@ fn huge_and_tiny_matrices_lose_no_digits() {
     check_scales::<Complex<f64>>(&[1e-300, 1e-160, 1e160, 1e300]);
     check_scales::<f32>(&[1e-30, 1e-20, 1e20, 1e30]);
     check_scales::<Complex<f32>>(&[1e-30, 1e30]);
+}
+
+fn check_spectra<T: Sample>() {
+    for n in ORDERS {
+        let mut rng = Rng(n as u64);
+        for (mode, scale) in (1..=6).flat_map(|mode| scales::<T>().map(|scale| (mode, scale))) {
+            let (a, _) = of_spectrum::<T>(mode, n, Form::General, scale, &mut rng);
+            for pivot in [false, true] {
+                let f = factors((n, n), &a, THIN, pivot);
+                let found = ratio((n, n), &a, &f, scale);
+                assert!(found < 30.0, "mode {mode} {n} at {scale:e}, {pivot}: {found}");
+                if pivot {
+                    let diagonal: Vec<f64> = (0..n).map(|i| f.r[i + i * n].wide().norm()).collect();
+                    let falls = diagonal.windows(2).all(|w| w[1] <= w[0] * (1.0 + 10.0 * T::eps()));
+                    assert!(falls, "mode {mode} {n} at {scale:e}: {diagonal:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn factors_are_backward_stable_on_the_spectra_of_the_test_programs() {
+    check_spectra::<f32>();
+    check_spectra::<f64>();
+    check_spectra::<Complex<f32>>();
+    check_spectra::<Complex<f64>>();
 }
 
 fn check_graded<T: Sample>(step: f64) {

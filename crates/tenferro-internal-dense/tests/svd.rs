@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Rng, Sample, matrix, norm, strided};
+use common::{Form, ORDERS, Rng, Sample, matrix, norm, of_spectrum, scales, strided};
 use num_complex::Complex;
 use tenferro_internal_dense::{Dense, DenseError, Par, Strided, Vectors};
 
@@ -98,6 +98,36 @@ fn svd_is_backward_stable_on_hard_families() {
         families::<Complex<f32>>(m, n);
         families::<Complex<f64>>(m, n);
     }
+}
+
+fn check_spectra<T: Sample>()
+where
+    T::Real: Sample,
+{
+    for n in ORDERS {
+        let mut rng = Rng(n as u64);
+        for (mode, scale) in (1..=6).flat_map(|mode| scales::<T>().map(|scale| (mode, scale))) {
+            let (a, mut d) = of_spectrum::<T>(mode, n, Form::General, scale, &mut rng);
+            check_svd(&format!("mode {mode} at {scale:e}"), n, n, &a);
+            d.iter_mut().for_each(|d| *d = d.abs());
+            d.sort_by(|a, b| b.total_cmp(a));
+            for (s, d) in decompose(n, n, &a, Vectors::Thin).1.iter().zip(&d) {
+                let off = (s.wide().re / scale - d).abs();
+                assert!(
+                    off <= 30.0 * n as f64 * T::eps(),
+                    "mode {mode} {n} at {scale:e}: got {s:?}, expected {d}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn svd_is_backward_stable_on_the_spectra_of_the_test_programs() {
+    check_spectra::<f32>();
+    check_spectra::<f64>();
+    check_spectra::<Complex<f32>>();
+    check_spectra::<Complex<f64>>();
 }
 
 #[test]

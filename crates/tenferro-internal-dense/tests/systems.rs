@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Rng, Sample, matrix, norm, strided};
+use common::{Form, ORDERS, Rng, Sample, matrix, norm, of_spectrum, scales, strided};
 use num_complex::Complex;
 use tenferro_internal_dense::{Cholesky, Dense, DenseError, Par, Strided};
 
@@ -119,6 +119,65 @@ fn singular_systems_are_errors_and_leave_the_right_side_alone() {
         assert_eq!(got, Err(DenseError::Singular { index: n - 1 }));
         assert_eq!(b, vec![7.0; n]);
     }
+}
+
+fn check_spectra<T: Sample>() {
+    let wide = |x: &[T], scale: f64| x.iter().map(|x| x.wide() / scale).collect::<Vec<_>>();
+    for n in ORDERS {
+        let mut rng = Rng(n as u64);
+        let unit = 30.0 * n as f64 * T::eps();
+        for (mode, scale) in (1..=6).flat_map(|mode| scales::<T>().map(|scale| (mode, scale))) {
+            let label = format!("mode {mode} {n} at {scale:e}, {}", std::any::type_name::<T>());
+            let (a, _) = of_spectrum::<T>(mode, n, Form::General, scale, &mut rng);
+            let x: Vec<Complex<f64>> = (0..n).map(|_| T::of(rng.next(), rng.next()).wide()).collect();
+            let ax = |i: usize| (0..n).map(|k| a[i + k * n].wide() * x[k]).sum::<Complex<f64>>();
+            let b: Vec<T> = (0..n).map(|i| T::of(ax(i).re, ax(i).im)).collect();
+            let (mut packed, mut perm, mut y) = (vec![T::ZERO; n * n], vec![-1; n], b.clone());
+            // SAFETY: the buffers have the documented sizes.
+            unsafe {
+                let to = (packed.as_mut_ptr(), perm.as_mut_ptr());
+                T::lu((n, n), strided(a.as_ptr(), n), to.0, to.1, Par::Seq).unwrap();
+                let factors = strided(packed.as_ptr(), n);
+                let to = strided(y.as_mut_ptr(), n);
+                T::solve_lu((n, 1), factors, perm.as_ptr(), false, to, Par::Seq).unwrap();
+            }
+            let (given, b) = (wide(&a, scale), wide(&b, scale));
+            let size = norm(given.iter().copied());
+            let l = |i: usize, p: usize| if i == p { 1.0.into() } else { packed[i + p * n].wide() };
+            let element = |i: usize, j: usize| -> Complex<f64> {
+                (0..=i.min(j)).map(|p| l(i, p) * (packed[p + j * n].wide() / scale)).sum()
+            };
+            let off =
+                norm((0..n * n).map(|q| element(q % n, q / n) - given[perm[q % n] as usize + q / n * n]));
+            assert!(off <= unit * size, "{label}: LU off by {:.1}", off / unit / size * 30.0);
+            let y = wide(&y, 1.0);
+            let sum = |i: usize| (0..n).map(|k| given[i + k * n] * y[k]).sum::<Complex<f64>>();
+            let off = norm((0..n).map(|i| sum(i) - b[i]));
+            let most = unit * size * norm(y.iter().copied());
+            assert!(off <= most, "{label}: solution off by {:.1}", off / most * 30.0);
+
+            let (a, _) = of_spectrum::<T>(mode, n, Form::Definite, scale, &mut rng);
+            let mut l = vec![T::ZERO; n * n];
+            // SAFETY: both have n n elements.
+            let done = unsafe { T::cholesky(n, strided(a.as_ptr(), n), l.as_mut_ptr(), Par::Seq) };
+            assert_eq!(done, Ok(()), "{label}");
+            let (given, l) = (wide(&a, scale), wide(&l, scale.sqrt()));
+            let element = |i: usize, j: usize| -> Complex<f64> {
+                (0..=i.min(j)).map(|p| l[i + p * n] * l[j + p * n].conj()).sum()
+            };
+            let off = norm((0..n * n).map(|q| element(q % n, q / n) - given[q]));
+            let most = unit * norm(given.iter().copied());
+            assert!(off <= most, "{label}: Cholesky off by {:.1}", off / most * 30.0);
+        }
+    }
+}
+
+#[test]
+fn factors_are_backward_stable_on_the_spectra_of_the_test_programs() {
+    check_spectra::<f32>();
+    check_spectra::<f64>();
+    check_spectra::<Complex<f32>>();
+    check_spectra::<Complex<f64>>();
 }
 
 /// A positive definite matrix with rows and columns scaled by `scale(i)`.

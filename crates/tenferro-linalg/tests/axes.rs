@@ -4,8 +4,8 @@
 mod common;
 
 use common::{distance, now, on_cpu, random, tensor};
-use tenferro_core_ops::{Dim, Var, build, ops::DotGeneral};
-use tenferro_linalg::ops::*;
+use tenferro_core_ops::{Dim, Var, build, leaf, ops::DotGeneral, vjp_present, vjp_traced};
+use tenferro_linalg::{Tolerance, ops::*};
 use tenferro_runtime::Program;
 use tenferro_tensor::{C64, DType, Tensor};
 
@@ -65,6 +65,12 @@ fn cases() -> Vec<(&'static str, F)> {
             let starts = now(&Tensor::from_vec_col_major([n], spread(n, a, [1, 1, 0], 0_i64)).unwrap());
             x.dynamic_slice(&starts, &spread(n, a, [1, 2, 3].map(Dim::Lit), Dim::Lit(1)))
         }),
+        case("dynamic_update_slice", |x, a| {
+            let n = x.rank();
+            let starts = now(&Tensor::from_vec_col_major([n], spread(n, a, [0, 1, 0], 0_i64)).unwrap());
+            x.dynamic_update_slice(&(x.slice_axis(a[1], 0, 2).slice_axis(a[0], 0, 1) * 5.0), &starts)
+        }),
+        case("gather", |x, a| x.gather(&x.less(&x.like(0.0)).cast(DType::I64), a[1])),
         case("extract_diag", |x, a| x.extract_diag(a[2], a[0])),
         case("expand and squeeze", |x, a| x.expand_dims(&[a[1]]).squeeze(&[a[1]]) * 3.0),
         case("equal", |x, a| x.reverse(&[a[1]]).less(x).select(x, &x.like(0.5))),
@@ -100,6 +106,22 @@ fn wide(x: &Tensor, at: &[usize]) -> Tensor {
         let dims: Vec<Dim> = shape.iter().map(|&n| Dim::Lit(n)).collect();
         tensor(&now(x).reshape(&dims).transpose(&back))
     })
+}
+
+/// The gradient of the sum of `f`.
+fn gradient(x: &Var, f: impl Fn(&Var) -> Var) -> Var {
+    let g = match x {
+        Var::Later(..) => {
+            let y = f(x);
+            vjp_traced(&[(y.clone(), y.like(1.0))], &[x]).unwrap()
+        }
+        x => {
+            let x = leaf(x.value().unwrap().clone());
+            let y = f(&x);
+            vjp_present(&[(&y, y.like(1.0).detach())], &[&x], false).unwrap()
+        }
+    };
+    g.into_iter().flatten().next().expect("one that is not zero")
 }
 
 /// All elements in column-major order: the axes of the three in ascending order make that the same.
@@ -145,7 +167,7 @@ fn matrices_with_twenty_eight_batch_axes() {
     let a = on_cpu(|| tensor(&(now(&a) + now(&Tensor::eye(DType::F64, 3).unwrap()).expand_dims(&[2]) * 4.0)));
     let y = wide(&a, &[0, 1, 19]);
     type G = fn(&Var) -> Var;
-    let all: [(&str, G); 12] = [
+    let all: [(&str, G); 19] = [
         ("matmul", |x| x.matmul(&x.matrix_transpose())),
         ("tril", |x| x.tril(0)),
         ("triu", |x| x.triu(1)),
@@ -158,6 +180,13 @@ fn matrices_with_twenty_eight_batch_axes() {
         ("eigvals", |x| eigvals(x).abs().reduce_sum(Some(&[0]))),
         ("cholesky", |x| cholesky(&x.matmul(&x.matrix_transpose()))),
         ("r", |x| qr(x).1.abs()),
+        ("l", |x| lu(x).1),
+        ("u", |x| lu(x).2),
+        ("rows of lu", |x| lu(x).0.cast(DType::F64)),
+        ("lstsq", |x| lstsq(x, &x.cos(), Tolerance::default()).0),
+        ("eigenvectors", |x| eigh(&(x + &x.matrix_transpose())).1.abs()),
+        ("gradient of solve", |x| gradient(x, |x| solve(x, &x.sin()))),
+        ("gradient of svd", |x| gradient(x, svdvals)),
     ];
     for (name, f) in all {
         let want = flat(&on_cpu(|| tensor(&f(&now(&a)))));

@@ -2,6 +2,9 @@
 
 use crate::array::Array;
 
+/// Derivatives below this are compared with it.
+pub(crate) const SMALLEST: f64 = 1e-3;
+
 /// Checks `dy` against central differences of `f` at `x` along `t`.
 ///
 /// The quotient at step h has the error c h^2 + O(h^4). So halving the step must divide the error by four,
@@ -27,7 +30,7 @@ pub fn central(
     let (coarse, fine) = (quotient(STEP)?, quotient(0.5 * STEP)?);
     for ((coarse, fine), dy) in coarse.iter().zip(&fine).zip(dy) {
         let best = zero(fine).moved(4.0 / 3.0, fine).moved(-1.0 / 3.0, coarse);
-        let scale = dy.norm().max(best.norm()).max(1e-3);
+        let scale = dy.norm().max(best.norm()).max(SMALLEST);
         dy.close(&best, 0.0, rtol * scale).map_err(|e| format!("derivative {e} (by differences)"))?;
         let error = |d: &Array| d.moved(-1.0, dy).norm();
         if error(fine) > 0.3 * error(coarse) && error(fine) > 0.1 * rtol * scale {

@@ -13,6 +13,17 @@ use tenferro_tensor::{Result, Tensor, Value};
 /// An operation with its parameters.
 pub type Calls = Arc<dyn Fn(&[Var]) -> Vec<Var> + Send + Sync>;
 
+/// The call without those of its outputs that have no derivatives, as positions have none. One that failed
+/// stays, whatever it would have been.
+pub(crate) fn differentiable_outputs(call: &Calls) -> Calls {
+    let call = call.clone();
+    Arc::new(move |x| {
+        let mut y = call(x);
+        y.retain(|y| y.ok().is_err() || y.dtype().is_differentiable());
+        y
+    })
+}
+
 /// Cotangents of the differentiable inputs, or their derivatives.
 pub type Pulled = Vec<Array>;
 

@@ -108,6 +108,20 @@ pub(crate) struct Case {
     pub(crate) seed: u64,
 }
 
+/// Thirty labels of an operand, of which three have an extent other than 1: two are summed over with another
+/// operand, the third one stays, and the others stand in opposite order in the result.
+pub(crate) fn thirty() -> Case {
+    let (all, other) = ((0..30).collect::<Vec<u32>>(), [29, 30, 3]);
+    let output: Vec<u32> = (0..31).rev().filter(|label| ![3, 29].contains(label)).collect();
+    let extents = (0..31).map(|label| [(3, 2), (17, 3), (29, 2), (30, 2)].iter().find(|e| e.0 == label));
+    Case {
+        notation: Notation::new(&[&all, &other], &output).unwrap(),
+        extents: extents.map(|e| e.map_or(1, |e| e.1)).collect(),
+        units: vec![vec![], vec![]],
+        seed: 3,
+    }
+}
+
 impl Case {
     /// Extents of the operands.
     pub(crate) fn shapes(&self) -> Vec<Vec<usize>> {

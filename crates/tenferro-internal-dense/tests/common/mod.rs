@@ -85,3 +85,43 @@ pub(crate) fn unitary(n: usize, complex: bool, rng: &mut Rng) -> Vec<Complex<f64
     }
     q
 }
+
+/// `Q D P^H` with random unitary Q and P and the spectrum of `mode`, of condition 1/eps: a matrix of LAPACK's
+/// test programs, its elements `scale` times those of a matrix of norm about 1. A definite one has
+/// P = Q and absolute values, which are not so small that rounding makes it indefinite.
+pub(crate) fn of_spectrum<T: Sample>(
+    mode: usize,
+    n: usize,
+    form: Form,
+    scale: f64,
+    rng: &mut Rng,
+) -> (Vec<T>, Vec<f64>) {
+    let definite = form == Form::Definite;
+    let condition = if definite { 0.01 / (n as f64 * T::eps()) } else { 1.0 / T::eps() };
+    let mut d = spectrum(mode, n, condition, rng);
+    if definite {
+        d.iter_mut().for_each(|d| *d = d.abs().max(1.0 / condition));
+    }
+    let q = unitary(n, T::COMPLEX, rng);
+    let p = if definite { q.clone() } else { unitary(n, T::COMPLEX, rng) };
+    let scaled = matrix(n, n, |i, j| {
+        let x: Complex<f64> = (0..n).map(|k| q[i + k * n] * d[k] * p[j + k * n].conj()).sum();
+        (x.re * scale, if definite && i == j { 0.0 } else { x.im * scale })
+    });
+    (scaled, d)
+}
+
+/// What [`of_spectrum`] makes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Form {
+    General,
+    Definite,
+}
+
+/// Orders of matrices with a given spectrum.
+pub(crate) const ORDERS: [usize; 9] = [1, 2, 3, 4, 5, 8, 16, 33, 70];
+
+/// Scales of these matrices: 1, near underflow, and near overflow. Elements of eps keep their digits.
+pub(crate) fn scales<T: Sample>() -> [f64; 3] {
+    if T::eps() > 1e-10 { [1.0, 1e-30, 1e36] } else { [1.0, 1e-290, 1e306] }
+}

@@ -2,7 +2,7 @@
 //! never panics.
 //!
 //! Each sample is changed in one way at a time: the number of operands, ranks, extents, dtypes, layout,
-//! elements, destinations. A change may leave the operands fit for the operation; then it runs.
+//! elements, placement, destinations. A change may leave the operands fit for the operation; then it runs.
 
 use super::{Outcome, all};
 use crate::{
@@ -11,9 +11,12 @@ use crate::{
     run,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tenferro_core_ops::{Aval, Dim, Op, Outs, Var, apply_n};
+use tenferro_core_ops::{Aval, Backend, Dim, Op, Outs, Var, apply_n};
 use tenferro_runtime::{Out, execute};
-use tenferro_tensor::{DType, Error, Result, Tensor, TensorRead};
+use tenferro_tensor::{
+    BackendStorageHandle, DType, DeviceId, DeviceKind, Error, MemoryKind, Placement, Result, StorageBuffer,
+    Tensor, TensorRead, dispatch,
+};
 
 /// Operands that are changed hold at most this many elements: nothing else depends on it but time.
 const LARGEST: usize = 64;
@@ -39,6 +42,7 @@ pub(super) fn check(info: &OpInfo) -> Outcome {
 fn of_primitive(op: &dyn Op, s: &Sample) -> Outcome {
     let counted = counted(&s.inputs);
     all(changed(&s.inputs).iter().chain(&counted).map(|(what, x)| applied(op, what, x)))?;
+    placed(op, &s.inputs)?;
     destinations(op, &s.inputs)
 }
 
@@ -198,6 +202,39 @@ fn counted(x: &[Array]) -> Vec<Case> {
     cases.push(("no operands".into(), vec![]));
     cases.push(("one more operand".into(), [x, &[Array::scalar(DType::F64, 1.0)]].concat()));
     cases
+}
+
+/// An operand in memory of another backend is refused, by an error that names the operation. A view takes it,
+/// since it knows no more than the layout. An operation computed by others takes it if none of these reads it,
+/// and else the error names the one that does.
+fn placed(op: &dyn Op, x: &[Array]) -> Outcome {
+    if op.is_view() {
+        return Ok(());
+    }
+    let composed = x.first().is_some_and(|a| run::cpu().kernel(op, a.dtype).is_none());
+    all((0..x.len()).map(|i| {
+        let what = format!("operand {i} elsewhere");
+        let held: Vec<Tensor> =
+            x.iter().enumerate().map(|(k, a)| if k == i { elsewhere(a) } else { a.to_tensor() }).collect();
+        let reads: Vec<TensorRead> = held.iter().map(TensorRead::from).collect();
+        match guarded(&what, || execute(op, &reads, Out::New, &mut run::cpu()))? {
+            Err(e @ Error::Placement(_)) if composed || e.op() == op.name() => Ok(()),
+            Ok(_) if composed => Ok(()),
+            Err(e) => Err(format!("{what}: {e}")),
+            Ok(_) => Err(format!("{what}: accepted")),
+        }
+    }))
+}
+
+/// A tensor like `a` whose elements a backend keeps that nothing here knows.
+fn elsewhere(a: &Array) -> Tensor {
+    let device = Some(DeviceId { kind: DeviceKind::Other("example".into()), ordinal: 0 });
+    let placement = Placement { memory_kind: MemoryKind::Device, device, cpu_affinity: None };
+    dispatch!(a.dtype, T => {
+        let handle = BackendStorageHandle::<T>::new_with_len(1, a.data.len());
+        Tensor::from_buffer_col_major::<T>(&a.shape[..], StorageBuffer::Backend(Box::new(handle)), placement)
+    })
+    .expect("as many elements as the shape has")
 }
 
 /// Destinations that are not those of the results are refused, by an error that names the operation; for

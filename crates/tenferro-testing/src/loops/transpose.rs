@@ -14,14 +14,13 @@ pub(super) fn check(info: &OpInfo) -> Outcome {
     })
 }
 
-/// Checks the identity traced and on the tape, at three pairs of directions.
+/// Checks the identity for the outputs that have derivatives, traced and on the tape, at three pairs of
+/// directions.
 pub(super) fn adjoint(what: &str, call: &Calls, x: &[Array]) -> Outcome {
+    let call = &run::differentiable_outputs(call);
     all((0..3).map(|k| {
         let t = input_directions(x, 20 + 10 * k);
         let dy = during("jvp", run::jvp(call, x, &t))?;
-        if dy.iter().any(|a| !a.dtype.is_differentiable()) {
-            return Ok(());
-        }
         let ct = directions(&dy, 25 + 10 * k);
         let forward: f64 = ct.iter().zip(&dy).map(|(a, b)| a.dot(b)).sum();
         if !forward.is_finite() {
