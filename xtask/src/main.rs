@@ -108,7 +108,7 @@ fn docs() -> Done {
 ///
 /// One test at a time, so that two runs of a test get the same bits: OpenBLAS 0.3.21 returns NaN for some of the
 /// matrices that `ssyevd` diagonalises while `dsyevd` runs in another thread. The kernels see that and do the work
-/// themselves, which changes rounding errors and phases.
+/// themselves, which changes rounding errors.
 fn blas() -> Done {
     let library = std::env::var_os("TENFERRO_BLAS").unwrap_or_else(|| "libopenblas.so.0".into());
     cargo("test --release --workspace --test conformance --test blas -- --test-threads 1")

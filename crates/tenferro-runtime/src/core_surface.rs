@@ -31,10 +31,10 @@ surfaces! {
     fn sub(x, y: T) -> [T] = x.sub(y);
     /// Product, `x y`, elementwise. Operands are promoted and broadcast.
     fn mul(x, y: T) -> [T] = x.mul(y);
-    /// Quotient, `x / y`; of integers, an f64. Operands are promoted and broadcast.
+    /// Quotient, `x / y`; of integers, an f64, which a typed call refuses. Operands are promoted and broadcast.
     fn div(x, y: T) -> [T] = x.div(y);
-    /// Power, `x^y`; of integers, an f64; of complex numbers, on the principal branch. Operands are promoted and
-    /// broadcast.
+    /// Power, `x^y`; of integers, an f64, which a typed call refuses; of complex numbers, on the principal branch.
+    /// Operands are promoted and broadcast.
     fn pow(x, y: T) -> [T] = x.pow(y);
     /// The larger of two numbers; NaN if either is. Equal numbers share the gradient. Operands are promoted and
     /// broadcast.
@@ -109,7 +109,7 @@ surfaces! {
     fn reduce_min(x; axes: Option<&[usize]>) -> [T] = x.reduce_min(axes);
     /// As `reduce_min`; the reduced axes stay with extent 1.
     fn reduce_min_keepdims(x; axes: Option<&[usize]>) -> [T] = x.reduce_min_keepdims(axes);
-    /// Arithmetic mean of the elements; of integers, an f64. The reduced axes are gone.
+    /// Arithmetic mean of the elements; of integers, an f64, which a typed call refuses. The reduced axes are gone.
     fn reduce_mean(x; axes: Option<&[usize]>) -> [T] = x.reduce_mean(axes);
     /// As `reduce_mean`; the reduced axes stay with extent 1.
     fn reduce_mean_keepdims(x; axes: Option<&[usize]>) -> [T] = x.reduce_mean_keepdims(axes);
