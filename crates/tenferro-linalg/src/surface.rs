@@ -26,7 +26,8 @@ surfaces! {
     fn svdvals(a) -> [R] = ops::svdvals(a);
     /// `(U, s, Vh, w)`: the singular values that `limits` (a [`Truncation`](crate::Truncation), or
     /// [`Limits`]) keep, their vectors, and the discarded fraction of the sum of squares, w. A multiplet is
-    /// cut only if it is the first and has more members than the largest rank; a batch has one rank: see [`svd_truncated`](crate::ops::svd_truncated).
+    /// cut only if it is the first and has more members than the largest rank; a batch has one rank: see
+    /// [`svd_truncated`](crate::ops::svd_truncated).
     fn svd_truncated(a; limits: impl Into<Limits>) -> [T, R, T, R] = {
         let (u, s, vh, w) = ops::svd_truncated(a, limits);
         [u, s, vh, w]
