@@ -145,7 +145,8 @@ fn within<R>(x: &EagerTensor, f: impl FnOnce() -> R) -> R {
 /// Derivatives of functions of eager tensors. The function is called once, on a new tensor made of the argument.
 ///
 /// They nest to any order: where a gradient flows through the argument, a tangent or cotangent, or something that the
-/// function captured, it flows through the results, too.
+/// function captured, it flows through the results, too. What the function makes is its own, also if it keeps it for
+/// later calls.
 ///
 /// What the function does not depend on, or only through [`no_grad`](crate::no_grad) or
 /// [`detach`](EagerTensor::detach), has derivative zero.
@@ -230,8 +231,10 @@ pub trait EagerRuntimeAdExt {
 struct Called {
     x: EagerTensor,
     y: EagerTensor,
-    /// Whether the results keep their histories, because a gradient flows through the argument, another operand of
-    /// the transform, or something that the function captured.
+    /// Whether the value keeps its history, because a gradient flows through the argument or something that the
+    /// function captured.
+    captured: bool,
+    /// Whether derivatives keep theirs: for that reason, or because it flows through another operand.
     keep: bool,
 }
 
@@ -255,9 +258,9 @@ impl Called {
         runtime.check(op, &[&y])?;
         // What the function itself makes is newer than its argument.
         let older = |y: &Node, x: &Node| y.oldest() < x.id();
-        let captured = node(y.var()).zip(node(x.var())).is_some_and(|(y, x)| older(y, x));
-        let keep = is_recording() && (captured || others.iter().any(|o| o.tracks_gradient()));
-        Ok(Called { x, y, keep })
+        let captured = node(y.var()).zip(node(x.var())).is_some_and(|(y, x)| older(y, x)) && is_recording();
+        let keep = captured || is_recording() && others.iter().any(|o| o.tracks_gradient());
+        Ok(Called { x, y, captured, keep })
     }
 
     /// The cotangent of the argument for the cotangent `ct` of the result.
@@ -267,7 +270,7 @@ impl Called {
 
     /// The result of the function.
     fn value(self) -> EagerTensor {
-        if self.keep { self.y } else { self.y.detach() }
+        if self.captured { self.y } else { self.y.detach() }
     }
 }
 

@@ -128,6 +128,9 @@ fn results_have_a_history_only_where_one_is_wanted() {
     assert!(all(&x, &x).iter().all(|y| !y.tracks_gradient()));
     let w = x.requires_grad().unwrap();
     assert!(all(&w, &x).iter().all(EagerTensor::tracks_gradient));
+    // The value and the gradient do not depend on the vector.
+    let kept: Vec<bool> = all(&x, &w).iter().map(EagerTensor::tracks_gradient).collect();
+    assert_eq!(kept, [false, false, false, true, false, true, true]);
     no_grad(|| assert!(all(&w, &w).iter().all(|y| !y.tracks_gradient())));
     // Something the function made itself is not outside of it.
     let own = |x: &EagerTensor| total(x * &x.detach().requires_grad()?);

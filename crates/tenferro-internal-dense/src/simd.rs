@@ -18,7 +18,7 @@ pub(crate) fn vectorised<O>(f: impl FnOnce() -> O) -> O {
     f()
 }
 
-/// Calls `f`, a routine of faer, and clears the upper halves of the vector registers.
+/// Calls `f`, a routine of faer, and clears the upper halves of the vector registers of this thread.
 ///
 /// faer's products are assembly that leaves them in use. From then on every SSE instruction of the thread, such as
 /// those of code that is compiled for the baseline, has to wait for the old content of the register that it writes

@@ -18,7 +18,7 @@ use crate::{
     independent::IndependentVectors,
     inverse::inv,
     matrix::{diagonal, floating, scale_columns},
-    named::{called, outputs},
+    named::{Named, called, outputs},
     phase,
 };
 use smallvec::smallvec;
@@ -47,7 +47,7 @@ impl Primitive for Eig {
     fn jvp(&self, _: &[Var], y: &[Var], t: &[Tangent]) -> Outs<Tangent> {
         let Some(da) = &t[0] else { return smallvec![None, None] };
         let (w, v) = (&y[0], &y[1]);
-        let inverse = apply1(&IndependentVectors { op: Self::NAME }, &[&inv(v)]);
+        let inverse = apply1(&IndependentVectors { op: Self::NAME }, &[&Named::of(inv(v), Self::NAME)]);
         let g = inverse.matmul(&da.convert(v.dtype()).matmul(v));
         let x = v.matmul(&(&g * &apply1(&EigenvalueGaps, &[w, v])));
         let along = (&v.conj() * &x).real().reduce_sum(Some(&[0]));
@@ -108,7 +108,7 @@ pub fn eig(a: &Var) -> (Var, Var) {
 }
 
 /// The eigenvalues of [`eig`], complex and in no order. Their first derivative, `dw = diag(V^-1 dA V)`, needs
-/// no gaps between them.
+/// no gaps between them, but independent vectors, as that of `eig` does.
 ///
 /// The second one does: inside a multiplet what couples its members counts as 0, which is wrong even for
 /// symmetric functions such as the sum of `f(w)`. There, differentiate a trace, such as that of a power or of

@@ -60,7 +60,7 @@ fn tabulate<T: Element>(x: &[Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
             let column = v.ptr.wrapping_offset(j as isize * v.col);
             // SAFETY: column j of matrix b, which is not empty, has m readable elements; the table is as large.
             unsafe {
-                let held = row::<T>(m, column, v.row);
+                let held = fixed::<T>(m, column, v.row);
                 for i in 0..m {
                     to.add(i + j * m).write(none);
                 }
@@ -86,6 +86,23 @@ unsafe fn row<T: Field>(n: usize, v: *const T, step: isize) -> usize {
     let largest = (0..n).map(size).fold(T::Real::ZERO, |m, x| if x > m { x } else { m });
     let large = largest * T::Real::of(TIE);
     (0..n).find(|&i| size(i) >= large).unwrap_or(0)
+}
+
+/// The same of a vector that has its phase: the moduli have been rounded since, but the component is exactly real
+/// and positive.
+///
+/// # Safety
+/// As for [`row`].
+#[inline(always)]
+unsafe fn fixed<T: Field>(n: usize, v: *const T, step: isize) -> usize {
+    // SAFETY: the caller's promise; i is below n.
+    unsafe {
+        let chosen = row(n, v, step);
+        let at = |i: usize| *v.offset(i as isize * step);
+        let least = at(chosen).abs() * T::Real::of(1.0 - 1e-5);
+        let real = |i: &usize| at(*i).im() == T::Real::ZERO && at(*i).re() >= least;
+        if at(chosen).im() == T::Real::ZERO { chosen } else { (0..n).find(real).unwrap_or(chosen) }
+    }
 }
 
 /// Gives a vector its phase, and returns the factor for that.

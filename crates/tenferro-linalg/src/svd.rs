@@ -94,8 +94,10 @@ impl Primitive for Svd {
             let turned = phase::turn(u, &du);
             du = du - scale_columns(u, &turned);
             let turned = if self.full {
-                let own = phase::turn(&v, &dvh.adjoint());
-                build::concatenate(&[leading(&turned, 0, &k), own.slice_axis(0, k, own.extent(0))], 0)
+                // The first k have the phases of U.
+                let own = |x: &Var| x.slice_axis(1, k.clone(), n.clone());
+                let own = phase::turn(&own(&v), &own(&dvh.adjoint()));
+                build::concatenate(&[leading(&turned, 0, &k), own], 0)
             } else {
                 turned
             };

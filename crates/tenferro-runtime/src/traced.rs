@@ -148,7 +148,7 @@ impl TracedTensor {
     /// of extent 1, repeat.
     ///
     /// # Errors
-    /// Axes that do not exist or are not in order, or extents that are known not to fit.
+    /// Axes that do not exist or are named twice, or extents that are known not to fit.
     pub fn broadcast_in_dim_dims(&self, shape: &[Dim], axes: &[usize]) -> Result<Self> {
         Self::from_var(self.0.broadcast_in_dim(shape, axes))
     }

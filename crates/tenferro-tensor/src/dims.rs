@@ -50,6 +50,7 @@ pub(crate) fn copy_to<T: Copy>(from: &[T], to: &mut [T]) {
     fn moved<T: Copy, const N: usize>(from: &[T], to: &mut [T]) {
         to[..N].copy_from_slice(&from[..N]);
     }
+    debug_assert_eq!(from.len(), to.len());
     match from.len() {
         0 => (),
         1 => moved::<T, 1>(from, to),

@@ -264,8 +264,8 @@ fn binary<P: Primitive + Rule>(op: &P, a: &Var, b: &Var) -> Var {
     }
 }
 
-/// `x op c`, or `c op x` if `flip`. A dtype of `x` that does not hold the number, or that `op` is not defined for, is promoted as with an f64
-/// operand.
+/// `x op c`, or `c op x` if `flip`. A dtype of `x` that does not hold the number, or that `op` is not defined for,
+/// is promoted as with an f64 operand.
 fn with_number<P: Primitive + Rule>(op: &P, x: &Var, c: f64, flip: bool) -> Var {
     let dtype = x.dtype();
     let stays = dtype.is_differentiable() || P::DTYPES.contains(&dtype) && dtype.holds(c.into());

@@ -71,7 +71,7 @@ pub(crate) unsafe fn reduce<R: Reducer>(
     unsafe { Job { r, x, y, plan: Plan::new(shape, reduced, x_strides, y_strides) }.run(threads) }
 }
 
-/// A reduction of few elements, planned once for any addresses. Terms are grouped as by [`reduce`].
+/// A reduction of few elements, planned once for any addresses. Terms are added in the order of [`reduce`].
 pub(crate) enum Few {
     /// Inner, reduced and outer extents of compact arrays.
     Compact([usize; 3]),
@@ -91,9 +91,10 @@ impl Few {
             return Some(Few::Compact(extents));
         }
         let plan = Plan::new(shape, reduced, x_strides, y_strides);
-        let one_by_one = plan.along_rows() && plan.inner.len() <= ROWS;
-        let places = plan.kept.offsets(0).into_iter().zip(plan.kept.offsets(1));
-        one_by_one.then(|| Few::Terms(plan.inner.offsets(0).into(), places.collect()))
+        // Terms along two axes are in one tile, which is walked in the order of the axes.
+        let one_by_one = plan.along_rows() && plan.inner.len() <= ROWS && plan.inner.rank() <= 2;
+        let places = || plan.kept.offsets(0).into_iter().zip(plan.kept.offsets(1)).collect();
+        one_by_one.then(|| Few::Terms(plan.inner.offsets(0).into(), places()))
     }
 
     /// # Safety
@@ -694,6 +695,16 @@ mod tests {
         y
     }
 
+    /// The same sum by [`Few`], if it takes it.
+    fn few(shape: &[usize], axes: &[bool], x: &Strided<f64>) -> Option<Vec<f64>> {
+        let kept: Vec<usize> = shape.iter().zip(axes).map(|(&e, &r)| if r { 1 } else { e }).collect();
+        let mut y = vec![0.0; kept.iter().product()];
+        let few = Few::new(shape, axes, &x.strides, &compact(&kept))?;
+        // SAFETY: `y` has an element for each kept index, `x` one for each index.
+        unsafe { few.run(Sum::<f64>::default(), x.ptr(), y.as_mut_ptr()) };
+        Some(y)
+    }
+
     /// The same by walking over the indices.
     fn naive<R: Reducer>(r: R, shape: &[usize], axes: &[bool], x: &Strided<R::In>) -> Vec<R::Acc> {
         let kept: Vec<usize> = shape.iter().zip(axes).map(|(&e, &r)| if r { 1 } else { e }).collect();
@@ -730,6 +741,10 @@ mod tests {
                 reduced(1, Max::<f32>::default(), &shape, axes, &f),
                 naive(Max::<f32>::default(), &shape, axes, &f)
             );
+            let thirds = x.map(|v| v as f64 / 3.0);
+            if let Some(got) = few(&shape, axes, &thirds) {
+                prop_assert_eq!(got, reduced(1, Sum::<f64>::default(), &shape, axes, &thirds));
+            }
             let b = x.map(|v| v % 3 == 0);
             prop_assert_eq!(
                 reduced(1, Max::<bool>::default(), &shape, axes, &b),

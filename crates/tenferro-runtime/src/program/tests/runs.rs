@@ -1,7 +1,7 @@
 //! Running programs.
 
 use super::*;
-use tenferro_core_ops::{Atom, constant};
+use tenferro_core_ops::{Atom, build, constant};
 use tenferro_tensor::Value;
 
 #[test]
@@ -294,4 +294,21 @@ fn programs_without_inputs_run() {
     let p = Program::from_outputs(&[(&y * &y).reduce_sum(None)]).unwrap();
     assert_eq!(run(&p, &[]), [[25.0]]);
     assert!(run(&Program::new(&[], &[]).unwrap(), &[]).is_empty());
+}
+
+#[test]
+fn small_calls_on_nothing_of_any_extents_are_errors_or_empty() {
+    let mut cpu = CpuBackend::with_threads(1);
+    let large = 1 << 32;
+    let x = f64s([sym("n"), sym("m"), sym("n")]);
+    let y = x.reduce_prod(Some(&[1])) + 1.0;
+    let e = Program::new(&[x], &[y])
+        .unwrap()
+        .run(&mut cpu, &[&Tensor::zeros(DType::F64, [large, 0, large]).unwrap()]);
+    assert!(e.is_err());
+    let x = f64s([sym("n"), sym("m")]);
+    let y = build::concatenate(&[x.clone(), x.clone()], 0) + 1.0;
+    let empty = Tensor::zeros(DType::F64, [isize::MAX as usize, 0]).unwrap();
+    let y = Program::new(&[x], &[y]).unwrap().run(&mut cpu, &[&empty]);
+    assert!(y.is_err() || y.is_ok_and(|y| y[0].is_empty()));
 }
