@@ -1,14 +1,13 @@
 //! Joining along an axis: each operand is copied to its part of the output.
 
 use super::{
-    copy::{compact, strides_of, strides_to},
+    copy::{compact, strides_coming, strides_of, strides_to},
     destination::with_outputs,
 };
 use crate::{
     CpuBackend,
     loops::{self, plan::LoopPlan},
 };
-use smallvec::SmallVec;
 use tenferro_core_ops::{
     Aval, Coming, Kernels, Op, Operand, Out, Outs, Prepared, Shortcuts,
     ops::{ALL, Concatenate},
@@ -62,8 +61,7 @@ fn prepare(op: &dyn Op, x: &[Coming<'_>], y: &Aval) -> Option<Prepared> {
     let (mut moves, mut part) = (Vec::with_capacity(y.len()), 0);
     for (operand, x) in x.iter().enumerate() {
         let shape = &x.aval.shape;
-        let xs = x.strides.map_or_else(|| compact(shape), SmallVec::from_slice);
-        let plan = LoopPlan::new(shape, &[&ys, &xs]);
+        let plan = LoopPlan::new(shape, &[&ys, &strides_coming(x)]);
         let to = plan.offsets(0).into_iter().map(|to| to + part * ys[axis]);
         moves.extend(to.zip(plan.offsets(1)).map(|(to, from)| Move { operand, from, to }));
         part += shape[axis] as isize;

@@ -4,7 +4,7 @@ use super::destination::with_outputs;
 use crate::{CpuBackend, loops};
 use smallvec::SmallVec;
 use tenferro_core_ops::{
-    Aval, Kernels, Operand, Out, Outs,
+    Aval, Coming, Kernels, Operand, Out, Outs,
     ops::{ALL, Copy},
 };
 use tenferro_tensor::{Result, Tensor, TensorRef};
@@ -29,6 +29,11 @@ pub(super) fn compact(shape: &[usize]) -> Strides {
 /// The strides of an operand.
 pub(super) fn strides_of(x: &TensorRef<'_>) -> Strides {
     x.strides().map_or_else(|| compact(x.shape()), SmallVec::from_slice)
+}
+
+/// The strides of an operand that is to come.
+pub(super) fn strides_coming(x: &Coming<'_>) -> Strides {
+    x.strides.map_or_else(|| compact(&x.aval.shape), SmallVec::from_slice)
 }
 
 /// The strides of a destination of this shape.

@@ -1,13 +1,16 @@
 //! Reductions over axes.
 
 use super::{
-    copy::{Strides, compact, strides_of, strides_to},
+    copy::{Strides, compact, strides_coming, strides_of, strides_to},
     destination::with_outputs,
     elementwise::unlisted,
 };
 use crate::{
     CpuBackend,
-    loops::reduce::{Few, Max, Min, Prod, Reducer, Sum, reduce},
+    loops::{
+        plan::offsets,
+        reduce::{Few, Max, Min, Prod, Reducer, Sum, reduce},
+    },
 };
 use smallvec::SmallVec;
 use tenferro_core_ops::{
@@ -84,8 +87,7 @@ where
         return None;
     }
     let (reduced, ys) = spread(axes, shape.len(), &compact(&y.shape));
-    let xs = x[0].strides.map_or_else(|| compact(shape), SmallVec::from_slice);
-    let few = Few::new(shape, &reduced, &xs, &ys)?;
+    let few = Few::new(shape, &reduced, &strides_coming(&x[0]), &ys)?;
     // SAFETY: the caller of the prepared kernel vouches for the addresses.
     Some(Prepared::new(move |x, y| unsafe { few.run(R::default(), x[0].cast(), y.cast()) }))
 }
@@ -102,10 +104,11 @@ fn exclusive_prod<T: Number>(
     let data = x.as_slice::<T>()?;
     let shape = x.shape();
     let strides = super::copy::compact(shape);
-    let split = |reduced: bool| -> SmallVec<[(usize, isize); 6]> {
-        (0..shape.len()).filter(|i| axes.contains(i) == reduced).map(|i| (shape[i], strides[i])).collect()
+    let along = |reduced: bool| {
+        let some = (0..shape.len()).filter(|i| axes.contains(i) == reduced);
+        offsets(0, some.map(|i| (shape[i], strides[i])))
     };
-    let (kept, reduced) = (offsets(&split(false)), offsets(&split(true)));
+    let (kept, reduced) = (along(false), along(true));
     // SAFETY: the offsets of kept and reduced axes together reach every element once.
     unsafe {
         with_outputs(y, out, |to| {
@@ -140,13 +143,4 @@ fn exclusive_prod<T: Number>(
             Ok(())
         })
     }
-}
-
-/// The offsets of every index over `(extent, stride)` pairs, in column-major order.
-fn offsets(axes: &[(usize, isize)]) -> Vec<isize> {
-    let mut all = vec![0];
-    for &(n, s) in axes {
-        all = (0..n as isize).flat_map(|i| all.iter().map(move |o| o + i * s)).collect();
-    }
-    all
 }

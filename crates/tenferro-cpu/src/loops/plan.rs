@@ -45,6 +45,15 @@ fn magnitudes(strides: &[isize]) -> impl Iterator<Item = usize> {
     strides.iter().map(|s| s.unsigned_abs())
 }
 
+/// The offsets of every index over `(extent, stride)` pairs from `start` on, in column-major order.
+pub(crate) fn offsets(start: isize, axes: impl IntoIterator<Item = (usize, isize)>) -> Vec<isize> {
+    let mut all = vec![start];
+    for (extent, stride) in axes {
+        all = (0..extent as isize).flat_map(|i| all.iter().map(move |o| o + i * stride)).collect();
+    }
+    all
+}
+
 /// The axes of one loop, sorted and merged. Strides and offsets count elements.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LoopPlan {
@@ -192,12 +201,8 @@ impl LoopPlan {
 
     /// Where the element of each index lies from the operand's first logical one, in the order of the axes.
     pub(crate) fn offsets(&self, operand: usize) -> Vec<isize> {
-        let mut all = vec![self.start[operand]];
-        for axis in 0..self.rank() {
-            let (extent, stride) = (self.extent(axis) as isize, self.stride(axis, operand));
-            all = (0..extent).flat_map(|i| all.iter().map(move |offset| offset + i * stride)).collect();
-        }
-        all
+        let axes = (0..self.rank()).map(|axis| (self.extent(axis), self.stride(axis, operand)));
+        offsets(self.start[operand], axes)
     }
 
     /// The axis along which the first operand that is not dense along axis 0 is denser; `None` if axis 0
