@@ -1,8 +1,9 @@
 //! Times the tiers of tenferro, beside NumPy, PyTorch and JAX if there is a Python that has them.
 //!
-//! All run on one core, in turn: a round asks our side and then each peer about a case, so that a disturbance of the
-//! machine meets all of them. A time is the least over the rounds of a round's median; ratios are only formed of times
-//! of one run. A case whose result is wrong is not timed.
+//! All run on one core, in turn: a round asks our side and then each peer about every case, so that a disturbance of
+//! the machine meets all of them. A round takes half a minute: a disturbance that lasts a while spoils a few rounds of
+//! all cases, not all rounds of a few. A time is the least over the rounds of a round's median; ratios are only formed of
+//! times of one run. A case whose result is wrong is not timed.
 
 mod cases;
 mod machine;
@@ -22,7 +23,7 @@ Usage: cargo run --release -p benchmarks -- [OPTIONS]
 
 Options:
   --peers PYTHON   also time NumPy, PyTorch and JAX with this Python, which has them
-  --quick          two rounds of 20 ms a case instead of five of 100 ms
+  --quick          two rounds of 20 ms a case instead of ten of 50 ms
   --only TEXT      only the groups with a case whose name contains TEXT
   --write          put the table into benchmarks/README.md
 ";
@@ -75,19 +76,23 @@ fn run(options: &Options) -> Result<()> {
     let load = machine::load();
     let core = machine::pin()?;
     let mut peers = options.peers.as_deref().map(|python| Peers::start(python, core)).transpose()?;
-    let (rounds, budget) = if options.quick { (2, 20) } else { (5, 100) };
-    let mut rows = Vec::new();
+    let (rounds, budget) = if options.quick { (2, 20) } else { (10, 50) };
+    let mut groups = Vec::new();
     for mut group in cases::groups()? {
-        if !group.iter().any(|c| c.name.contains(&options.only)) {
-            continue;
+        if group.iter().any(|c| c.name.contains(&options.only)) {
+            let rows = admit(&mut group, peers.as_mut())?;
+            groups.push((group, rows));
         }
-        for case in &group {
-            progress(&case.name);
-            if let (Some(name), Some(peers)) = (&case.peer, &mut peers) {
-                peers.give(name, &case.operands)?;
-            }
+    }
+    for _ in 0..rounds {
+        for (group, rows) in &mut groups {
+            measure(group, rows, peers.as_mut(), Duration::from_millis(budget))?;
         }
-        rows.extend(measure(&mut group, peers.as_mut(), rounds, Duration::from_millis(budget))?);
+    }
+    let mut rows = Vec::new();
+    for (_, mut group) in groups {
+        report::settle(&mut group);
+        rows.extend(group);
     }
     progress("");
     let versions = peers.as_ref().map_or(&[][..], Peers::identities);
@@ -105,29 +110,36 @@ fn progress(what: &str) {
     }
 }
 
-/// The rows of a group, its cases timed in turn.
-fn measure(
-    group: &mut [Case],
-    mut peers: Option<&mut Peers>,
-    rounds: usize,
-    budget: Duration,
-) -> Result<Vec<Row>> {
+/// Gives the peers the cases of a group, and checks the results.
+fn admit(group: &mut [Case], mut peers: Option<&mut Peers>) -> Result<Vec<Row>> {
     let mut rows: Vec<Row> = group.iter().map(Row::new).collect();
     for (case, row) in group.iter_mut().zip(&mut rows) {
+        progress(&case.name);
+        if let (Some(name), Some(peers)) = (&case.peer, peers.as_deref_mut()) {
+            peers.give(name, &case.operands)?;
+        }
         row.fault = check(case, peers.as_deref_mut()).err().map(|e| e.to_string());
     }
-    for _ in 0..rounds {
-        for (case, row) in group.iter_mut().zip(&mut rows).filter(|(_, row)| row.fault.is_none()) {
-            row.ours.push(subject::median_ns(&mut *case.subject, budget));
-            if let (Some(name), Some(peers)) = (&case.peer, peers.as_deref_mut()) {
-                for (peer, ns) in peers.ask(name, budget)? {
-                    row.peers.entry(peer).or_default().push(ns);
-                }
+    Ok(rows)
+}
+
+/// A round over a group.
+fn measure(
+    group: &mut [Case],
+    rows: &mut [Row],
+    mut peers: Option<&mut Peers>,
+    budget: Duration,
+) -> Result<()> {
+    for (case, row) in group.iter_mut().zip(rows).filter(|(_, row)| row.fault.is_none()) {
+        progress(&case.name);
+        row.ours.push(subject::median_ns(&mut *case.subject, budget));
+        if let (Some(name), Some(peers)) = (&case.peer, peers.as_deref_mut()) {
+            for (peer, ns) in peers.ask(name, budget)? {
+                row.peers.entry(peer).or_default().push(ns);
             }
         }
     }
-    report::settle(&mut rows);
-    Ok(rows)
+    Ok(())
 }
 
 /// Whether a case gives what plain arithmetic and the peers give.

@@ -12,7 +12,7 @@ use std::{
     cell::Cell,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use tenferro_tensor::{DType, Result, Shape, Value};
+use tenferro_tensor::{DType, Result, Shape, Value, same_shape};
 
 /// One operation that ran, with what its reverse rule reads, or a leaf that collects a gradient.
 #[derive(Debug)]
@@ -42,6 +42,8 @@ struct Gradient {
 #[derive(Debug)]
 struct Record {
     op: KeptOp,
+    /// Those of [`Kept::Shape`], each once: often inputs and outputs have one shape.
+    shapes: SmallVec<[Shape; 1]>,
     x: SmallVec<[Input; 2]>,
     y: Outs<Kept>,
 }
@@ -56,7 +58,8 @@ struct Input {
 #[derive(Debug)]
 enum Kept {
     Value(Value),
-    Shape(DType, Shape),
+    /// Only the dtype, and which of the shapes.
+    Shape(DType, usize),
 }
 
 thread_local! {
@@ -101,46 +104,84 @@ pub fn leaf(value: Value) -> Var {
 /// flows through what the function gives.
 pub fn argument(x: &Now) -> Var {
     if x.node().is_some() && is_recording() {
-        record(&Copy, &[x], Outs::from_buf([x.value().clone()])).swap_remove(0)
+        record1(&Copy, &[x], x.value().clone())
     } else {
         leaf(x.value().clone())
     }
 }
 
+/// The results of `op` as values that came about by it.
 pub(crate) fn record(op: &dyn Op, x: &[&Now], y: Outs<Value>) -> Outs<Var> {
-    let saves = op.saves();
-    let keep = |v: &Value, save: bool| {
-        if save { Kept::Value(v.clone()) } else { Kept::Shape(v.dtype(), v.shape().into()) }
-    };
-    let mut record = Record { op: op.keep(), x: SmallVec::new(), y: Outs::new() };
-    let mut oldest = u64::MAX;
-    for n in x {
-        oldest = n.node().map_or(oldest, |(n, _)| oldest.min(n.oldest));
-        record.x.push(Input { kept: keep(n.value(), saves.inputs), node: n.node().cloned() });
-    }
-    for v in &y {
-        record.y.push(keep(v, saves.outputs));
-    }
-    let node = Arc::new(Node { id: next_id(), oldest, kind: Kind::Call(record) });
-    // No gradient flows through integers, so nothing upstream need be kept for them.
-    let output = |v: Value, node: Arc<Node>, i: usize| {
-        Var::Now(if v.dtype().is_differentiable() { Now::with_node(v, node, i) } else { Now::new(v) })
-    };
     match y.into_inner() {
-        Ok([only]) => Outs::from_buf([output(only, node, 0)]),
-        Err(y) => y.into_iter().enumerate().map(|(i, v)| output(v, node.clone(), i)).collect(),
+        Ok([only]) => Outs::from_buf([record1(op, x, only)]),
+        Err(y) => {
+            let node = node(op, x, &y);
+            y.into_iter().enumerate().map(|(i, v)| output(v, node.clone(), i)).collect()
+        }
     }
 }
 
-impl Kept {
-    fn var(&self, node: Option<(Arc<Node>, usize)>) -> Var {
-        match self {
+/// The only result of `op`, likewise.
+#[inline]
+pub(crate) fn record1(op: &dyn Op, x: &[&Now], y: Value) -> Var {
+    let node = node(op, x, std::slice::from_ref(&y));
+    output(y, node, 0)
+}
+
+/// No gradient flows through integers, so nothing upstream need be kept for them.
+#[inline]
+fn output(v: Value, node: Arc<Node>, i: usize) -> Var {
+    Var::Now(if v.dtype().is_differentiable() { Now::with_node(v, node, i) } else { Now::new(v) })
+}
+
+fn node(op: &dyn Op, x: &[&Now], y: &[Value]) -> Arc<Node> {
+    let saves = op.saves();
+    let kind =
+        Kind::Call(Record { op: op.keep(), shapes: SmallVec::new(), x: SmallVec::new(), y: Outs::new() });
+    let node = Arc::new(Node { id: next_id(), oldest: u64::MAX, kind });
+    // Filled where it stays: one that is made elsewhere and moved is read back before it has left the store buffer.
+    // SAFETY: nobody else has this node yet, and `node` is not used while it is borrowed.
+    let Node { oldest, kind, .. } = unsafe { &mut *Arc::as_ptr(&node).cast_mut() };
+    if let Kind::Call(r) = kind {
+        for n in x {
+            let node = n.node().cloned();
+            *oldest = node.as_ref().map_or(*oldest, |(n, _)| n.oldest.min(*oldest));
+            let kept = r.kept(n.value(), saves.inputs);
+            r.x.push(Input { kept, node });
+        }
+        for v in y {
+            let kept = r.kept(v, saves.outputs);
+            r.y.push(kept);
+        }
+    }
+    node
+}
+
+impl Record {
+    #[inline(always)]
+    fn kept(&mut self, v: &Value, save: bool) -> Kept {
+        if save {
+            return Kept::Value(v.clone());
+        }
+        let known = self.shapes.iter().position(|s| same_shape(s, v.shape()));
+        Kept::Shape(
+            v.dtype(),
+            known.unwrap_or_else(|| {
+                self.shapes.push(v.shape().into());
+                self.shapes.len() - 1
+            }),
+        )
+    }
+
+    fn var(&self, kept: &Kept, node: Option<(Arc<Node>, usize)>) -> Var {
+        match kept {
             Kept::Value(v) => Var::Now(match node {
                 Some((n, i)) => Now::with_node(v.clone(), n, i),
                 None => Now::new(v.clone()),
             }),
             Kept::Shape(dtype, shape) => {
-                crate::var::input(Aval::new(*dtype, shape.iter().map(|&n| Dim::Lit(n))))
+                let extents = self.shapes[*shape].iter().map(|&n| Dim::Lit(n));
+                crate::var::input(Aval::new(*dtype, extents))
             }
         }
     }
@@ -190,8 +231,8 @@ impl Node {
     /// they carry their nodes, so that the rule itself is recorded.
     pub(crate) fn values(self: &Arc<Node>, history: bool) -> (SmallVec<[Var; 3]>, SmallVec<[Var; 3]>) {
         let Kind::Call(r) = &self.kind else { return (smallvec![], smallvec![]) };
-        let x = r.x.iter().map(|i| i.kept.var(i.node.clone().filter(|_| history))).collect();
-        let y = r.y.iter().enumerate().map(|(i, y)| y.var(history.then(|| (self.clone(), i)))).collect();
+        let x = r.x.iter().map(|i| r.var(&i.kept, i.node.clone().filter(|_| history))).collect();
+        let y = r.y.iter().enumerate().map(|(i, y)| r.var(y, history.then(|| (self.clone(), i)))).collect();
         (x, y)
     }
 

@@ -262,9 +262,7 @@ impl Var {
 #[inline]
 fn finished(op: &dyn Op, x: &[&Now], y: Result<Value>) -> Var {
     match y {
-        Ok(y) if tape::is_recording() && x.iter().any(|n| n.node.is_some()) => {
-            tape::record(op, x, Outs::from_buf([y])).swap_remove(0)
-        }
+        Ok(y) if tape::is_recording() && x.iter().any(|n| n.node.is_some()) => tape::record1(op, x, y),
         Ok(y) => Var::Now(Now::new(y)),
         Err(e) => Var::Failed(e),
     }

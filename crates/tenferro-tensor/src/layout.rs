@@ -223,8 +223,7 @@ impl Layout {
         steps: &[isize],
     ) -> Result<Self> {
         let mut result = Layout::BLANK;
-        let step = |axis: usize| (steps[axis].unsigned_abs(), steps[axis] < 0);
-        result.set_slice(op, &self.parts(), starts, limits, steps.len(), step)?;
+        result.set_slice(op, &self.parts(), starts, limits, steps)?;
         Ok(result)
     }
 
@@ -241,7 +240,7 @@ impl Layout {
         steps: &[usize],
     ) -> Result<Self> {
         let mut result = Layout::BLANK;
-        result.set_slice(op, &self.parts(), starts, limits, steps.len(), |axis| (steps[axis], false))?;
+        result.set_slice(op, &self.parts(), starts, limits, steps)?;
         Ok(result)
     }
 
@@ -349,7 +348,7 @@ impl Layout {
             return Err(bad_permutation(op, perm, rank));
         }
         let mut compact = dims::BLANK_STRIDES;
-        let old = from.strides(&mut compact);
+        let old = &from.strides(&mut compact)[..rank];
         let (shape, strides) = self.of_rank(rank);
         let mut seen = 0_u64;
         for ((&axis, extent), stride) in perm.iter().zip(shape).zip(strides) {
@@ -367,35 +366,36 @@ impl Layout {
         Ok(())
     }
 
-    /// Becomes the [`slice`](Layout::slice) of `from`, where it is. There are `steps` steps, of an axis
-    /// `step(axis)`: how far, and whether backwards.
+    /// Becomes the [`slice`](Layout::slice) of `from`, where it is.
     #[inline]
-    pub(crate) fn set_slice(
+    pub(crate) fn set_slice<S: Step>(
         &mut self,
         op: &'static str,
         from: &Parts<'_>,
         starts: &[usize],
         limits: &[usize],
-        steps: usize,
-        step: impl Fn(usize) -> (usize, bool),
+        steps: &[S],
     ) -> Result<()> {
         let rank = from.shape.len();
-        if starts.len() != rank || limits.len() != rank || steps != rank {
-            let got = format!("{} starts, {} limits, {steps} steps", starts.len(), limits.len());
+        if starts.len() != rank || limits.len() != rank || steps.len() != rank {
+            let got = format!("{} starts, {} limits, {} steps", starts.len(), limits.len(), steps.len());
             return Err(Error::rank(op, "slice bounds", got, format_args!("{rank} of each")));
         }
         let (shape, strides) = self.of_rank(rank);
-        let (starts, limits) = (&starts[..rank], &limits[..rank]);
+        // As long as the loop, so that it checks no index.
+        let (shape, strides) = (&mut shape[..rank], &mut strides[..rank]);
+        let (starts, limits, steps) = (&starts[..rank], &limits[..rank], &steps[..rank]);
+        let old = from.strides.map(|strides| &strides[..rank]);
         // Products wrap only where the result is empty, or has one element along the axis and so no use
         // for its stride.
         let (mut compact, mut offset, mut empty) = (1_isize, from.offset as isize, false);
         for axis in 0..rank {
             let (start, limit, extent) = (starts[axis], limits[axis], from.shape[axis]);
-            let (step, backwards) = step(axis);
+            let (step, backwards) = steps[axis].parts();
             if start > limit || limit > extent || step == 0 {
                 return Err(bad_slice(op, axis, start..limit, (step, backwards), extent));
             }
-            let stride = from.strides.map_or(compact, |strides| strides[axis]);
+            let stride = old.map_or(compact, |strides| strides[axis]);
             compact = compact.wrapping_mul(extent as isize);
             let first = if backwards { limit.saturating_sub(1) } else { start };
             offset = offset.wrapping_add((first as isize).wrapping_mul(stride));
@@ -439,16 +439,17 @@ impl Layout {
         if dims.len() != from.shape.len() {
             return Err(Error::rank(op, "broadcast axes", dims.len(), from.shape.len()));
         }
-        checked_len(op, to)?;
+        let len = checked_len(op, to)?;
         if to.len() > 64 {
             check_distinct(op, dims, to.len())?;
         }
         let (shape, strides) = self.of_rank(to.len());
         dims::copy_to(to, shape);
+        let old = from.strides.map(|strides| &strides[..dims.len()]);
         let (mut compact, mut seen) = (1_isize, 0_u64);
         for (axis, (&dim, &extent)) in dims.iter().zip(from.shape).enumerate() {
             let Some(&wanted) = to.get(dim) else { return check_distinct(op, dims, to.len()) };
-            let stride = from.strides.map_or(compact, |strides| strides[axis]);
+            let stride = old.map_or(compact, |strides| strides[axis]);
             compact = compact.wrapping_mul(extent as isize);
             seen |= 1 << (dim % 64);
             if extent == wanted {
@@ -462,7 +463,7 @@ impl Layout {
         if to.len() <= 64 && seen.count_ones() as usize != dims.len() {
             return check_distinct(op, dims, to.len());
         }
-        self.settle(from.offset);
+        self.offset = if len == 0 { 0 } else { from.offset };
         Ok(())
     }
 
@@ -481,7 +482,7 @@ impl Layout {
         } else if !split_runs(from, to, strides) {
             return Ok(false);
         }
-        self.settle(from.offset);
+        self.offset = if len == 0 { 0 } else { from.offset };
         Ok(true)
     }
 
@@ -590,6 +591,26 @@ fn split_runs(from: &Parts<'_>, shape: &[usize], strides: &mut [isize]) -> bool 
     true
 }
 
+/// A step of a slice: forward, or of either sign.
+pub(crate) trait Step: Copy {
+    /// How far, and whether backwards.
+    fn parts(self) -> (usize, bool);
+}
+
+impl Step for usize {
+    #[inline]
+    fn parts(self) -> (usize, bool) {
+        (self, false)
+    }
+}
+
+impl Step for isize {
+    #[inline]
+    fn parts(self) -> (usize, bool) {
+        (self.unsigned_abs(), self < 0)
+    }
+}
+
 /// Where elements lie: a layout, or without strides a compact one.
 pub(crate) struct Parts<'a> {
     pub(crate) shape: &'a [usize],
@@ -604,8 +625,9 @@ impl Parts<'_> {
         match self.strides {
             Some(strides) => strides,
             None => {
-                *compact = compact_strides(self.shape);
-                compact
+                let strides = dims::resized(compact, self.shape.len());
+                set_compact(self.shape, strides);
+                strides
             }
         }
     }

@@ -81,8 +81,7 @@ impl Value {
         limits: &[usize],
         steps: &[usize],
     ) -> Result<Value> {
-        let step = |axis: usize| (steps[axis], false);
-        self.derived_by(|layout, from| layout.set_slice(op, from, starts, limits, steps.len(), step))
+        self.derived_by(|layout, from| layout.set_slice(op, from, starts, limits, steps))
     }
 
     /// The axes run backwards.

@@ -114,14 +114,21 @@ unsafe fn dense(
     }
 }
 
-/// [`triangle`] for few elements of a compact operand.
+/// [`triangle`] for few elements of a compact operand: its bits, where those of the triangle of ones are set.
 fn prepare(op: &dyn Op, x: &[Coming<'_>], y: &Aval) -> Option<Prepared> {
-    let op: Triangle = op.as_any().downcast_ref::<Triangle>()?.clone();
+    let op: &Triangle = op.as_any().downcast_ref()?;
     let (n, size) = (y.len(), y.dtype.size());
     let ([rows, columns, ..], true, None) = (&y.shape[..], n <= super::SMALL, x[0].strides) else {
         return None;
     };
-    let (shape, count) = ([*rows, *columns], n / (*rows).max(1));
-    // SAFETY: the caller of the prepared kernel vouches for the addresses.
-    Some(Prepared::new(move |x, y| unsafe { dense(&op, shape, size, (x[0], y), 0..count) }))
+    let (ones, mut mask) = (vec![u8::MAX; n * size], vec![0; n * size]);
+    let pointers = (ones.as_ptr(), mask.as_mut_ptr());
+    // SAFETY: both are of this shape, and the mask is ours.
+    unsafe { dense(op, [*rows, *columns], size, pointers, 0..n / (*rows).max(1)) };
+    Some(Prepared::new(move |x, y| {
+        for (i, mask) in mask.iter().enumerate() {
+            // SAFETY: the caller of the prepared kernel vouches for the addresses.
+            unsafe { *y.add(i) = *x[0].add(i) & mask };
+        }
+    }))
 }
