@@ -5,8 +5,6 @@ use tenferro_cpu::CpuBackend;
 use tenferro_runtime::{DType, Dim, EagerRuntime, GraphCompiler, Tensor, TracedTensor};
 
 const DEPTH: usize = 1_000_000;
-/// Where derivatives, of several calls a call, are programs, too.
-const TRACED: usize = DEPTH / 10;
 
 /// Nothing that recurses once per call fits here.
 fn on_a_small_stack(f: impl FnOnce() + Send + 'static) {
@@ -44,12 +42,12 @@ fn a_trace() {
 fn derivatives_of_a_trace() {
     on_a_small_stack(|| {
         let x = TracedTensor::input(DType::F64, &[]);
-        let y = (0..TRACED / 2).fold(x.clone(), |y, _| (&y.sin().unwrap() + &x).unwrap());
+        let y = (0..DEPTH / 2).fold(x.clone(), |y, _| (&y.sin().unwrap() + &x).unwrap());
         let (g, dy) = (y.grad(&x).unwrap(), y.jvp(&x, &x).unwrap());
         let program = GraphCompiler::new().compile_with(&[&x], &[&g, &dy]).unwrap();
         drop((x, y, g, dy));
         let out = program.run(&mut CpuBackend::with_threads(1), &[&Tensor::scalar(0.5)]).unwrap();
-        let slope = expected(0.5, TRACED).1;
+        let slope = expected(0.5, DEPTH).1;
         assert_close(out[0].item().unwrap(), slope);
         assert_close(out[1].item().unwrap(), slope * 0.5);
     });
@@ -70,12 +68,12 @@ fn a_tape() {
         }
         drop(y);
         // The tape of a gradient, which is deeper still.
-        let y = (0..TRACED / 2).fold(x.clone(), |y, _| (&y.sin().unwrap() + &x).unwrap());
+        let y = (0..DEPTH / 2).fold(x.clone(), |y, _| (&y.sin().unwrap() + &x).unwrap());
         let g = y.gradients(&[&x], true).unwrap().remove(0);
         drop(y);
         let h = g.gradients(&[&x], false).unwrap().remove(0);
         let step = 1e-5;
-        let [above, below] = [0.5 + step, 0.5 - step].map(|x| expected(x, TRACED).1);
+        let [above, below] = [0.5 + step, 0.5 - step].map(|x| expected(x, DEPTH).1);
         let want = (above - below) / (2.0 * step);
         assert!((h.item::<f64>().unwrap() - want).abs() < 1e-6 * want.abs());
     });

@@ -296,3 +296,29 @@ impl FaerParallelismExt for CpuExecSession<'_> {
 pub fn runtime_engine_registration(backend: &CpuBackend) -> Result<EngineRegistration> {
     Ok(EngineRegistration::new(Arc::new(backend.clone())))
 }
+
+#[cfg(all(test, feature = "cpu-faer"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_gives_faer_its_threads_and_nested_calls_none() {
+        for threads in [1, 3] {
+            let mut cpu = CpuBackend::with_threads(threads);
+            let inner = cpu.clone();
+            cpu.with_backend_session(|session| {
+                let seen = |par: faer::Par| (par.degree(), rayon::current_num_threads());
+                let expected = (threads, if threads == 1 { rayon::current_num_threads() } else { threads });
+                assert_eq!(session.with_faer_parallelism(|par| Ok(seen(par))).unwrap(), expected);
+                let nested = |_| Session::new(&inner).with_faer_parallelism(|par| Ok(par.degree()));
+                assert_eq!(session.with_faer_parallelism(nested).unwrap(), 1);
+                let of_cpu = with_cpu_exec_session(session, |session| {
+                    session.with_faer_parallelism(|par| Ok(par.degree()))
+                });
+                assert_eq!(of_cpu.unwrap().unwrap(), threads);
+                let refused = |_| Err::<(), _>(Error::runtime_state("test", "refused"));
+                assert!(session.with_faer_parallelism(refused).is_err());
+            });
+        }
+    }
+}

@@ -99,3 +99,5 @@ pub use kernels::{Destination, with_outputs};
 #[doc(inline)]
 pub use tenferro_internal_dense::blas;
 pub use threads::Par;
+/// The threads of a backend.
+pub use threads::Threads as CpuContext;

@@ -5,7 +5,7 @@
 use std::{
     fmt,
     marker::PhantomData,
-    ops::{Index, IndexMut},
+    ops::{Deref, Index, IndexMut},
 };
 
 use crate::{
@@ -15,8 +15,8 @@ use crate::{
 
 /// An n-dimensional array of `T`: compact, column-major, one pointer wide.
 ///
-/// `R` is [`DynRank`] or [`Ranked<N>`](Ranked). It owns its elements and is not `Clone`;
-/// [`duplicate`](TypedTensor::duplicate) copies.
+/// `R` is [`DynRank`] or [`Ranked<N>`](Ranked); one with a rank in its type may be used wherever one without is asked
+/// for by reference. It owns its elements and is not `Clone`; [`duplicate`](TypedTensor::duplicate) copies.
 ///
 /// ```
 /// use tenferro_tensor::{Ranked, TypedTensor};
@@ -342,6 +342,18 @@ impl<T: Scalar, R: Rank> TypedTensor<T, R> {
     /// [`Error::Shape`] for another number of elements, [`Error::State`] when the storage is shared.
     pub fn into_shape(self, shape: impl Into<Shape>) -> Result<TypedTensor<T>> {
         self.erased.into_shape(shape).map(TypedTensor::trusted)
+    }
+}
+
+/// A tensor whose rank is in the type is an operand of every operation; results have theirs at run time
+/// ([`into_rank`](TypedTensor::into_rank)).
+impl<T, const N: usize> Deref for TypedTensor<T, Ranked<N>> {
+    type Target = TypedTensor<T>;
+
+    #[inline]
+    fn deref(&self) -> &TypedTensor<T> {
+        // SAFETY: both are transparent around the same tensor, and the result promises less about it.
+        unsafe { &*std::ptr::from_ref(self).cast() }
     }
 }
 

@@ -24,6 +24,8 @@ pub struct OpInfo {
     pub order: u32,
     /// The highest derivative that the operation has, if that is not any.
     pub highest: Option<u32>,
+    /// Where values coincide, only the first derivative is right.
+    pub first_at_multiplets: bool,
     /// Relative to the reference, in units of the rounding error of the dtype.
     pub tolerance: f64,
     /// Inputs broadcast against each other.
@@ -426,6 +428,12 @@ where
     /// Derivatives above this one are errors.
     pub(crate) fn highest(mut self, order: u32) -> Self {
         self.info.highest = Some(order);
+        self
+    }
+
+    /// See [`OpInfo::first_at_multiplets`].
+    pub(crate) fn first_at_multiplets(mut self) -> Self {
+        self.info.first_at_multiplets = true;
         self
     }
 

@@ -49,22 +49,49 @@ fn difference(f: [f64; 5], h: f64) -> f64 {
     (8.0 * (f[3] - f[1]) - (f[4] - f[0])) / (12.0 * h)
 }
 
+/// The energy and the specific heat at `t`, each with the same by differences of the computed ln Z and energy, `h`
+/// apart in the inverse temperature.
+fn beside_differences(t: f64, h: f64) -> [(f64, f64); 2] {
+    let beta = 1.0 / t;
+    let near = solve(Mode::Traced, &[-2.0, -1.0, 0.0, 1.0, 2.0].map(|k| 1.0 / (beta + k * h)));
+    let slope = difference(std::array::from_fn(|i| near[i].lnz), h);
+    let curvature = -difference(std::array::from_fn(|i| near[i].energy), h);
+    [(near[2].energy, -slope), (near[2].specific_heat, beta * beta * curvature)]
+}
+
 /// Also next to T_c, where chi 16 keeps the energy from being exact to 1e-4.
 #[test]
 fn derivatives_are_those_of_the_computed_values() {
     // Towards T_c the truncation bends ln Z on shorter scales.
     for (t, h) in [(1.7, 1e-3), (T_CRITICAL, 1e-5), (2.32, 1e-4), (2.9, 1e-3)] {
-        let beta = 1.0 / t;
-        let near = solve(Mode::Traced, &[-2.0, -1.0, 0.0, 1.0, 2.0].map(|k| 1.0 / (beta + k * h)));
-        let slope = difference(std::array::from_fn(|i| near[i].lnz), h);
-        let curvature = -difference(std::array::from_fn(|i| near[i].energy), h);
-        assert_relative(near[2].energy, -slope, 1e-8, &format!("energy at {t}"));
-        assert_relative(
-            near[2].specific_heat,
-            beta * beta * curvature,
-            1e-5,
-            &format!("specific heat at {t}"),
-        );
+        let [energy, heat] = beside_differences(t, h);
+        assert_relative(energy.0, energy.1, 1e-8, &format!("energy at {t}"));
+        assert_relative(heat.0, heat.1, 1e-5, &format!("specific heat at {t}"));
+    }
+}
+
+/// The same at every temperature of the main job, and both modes beside each other: the table of the README.
+#[test]
+#[ignore = "takes minutes; prints a table"]
+fn table_of_differences() {
+    let deviation = |(ours, reference): (f64, f64)| ((ours - reference) / reference).abs();
+    let ts = temperatures(21);
+    println!(
+        "deviations from differences: energy, specific heat; eager from traced: ln Z, energy, specific heat"
+    );
+    for ((&t, eager), traced) in ts.iter().zip(solve(Mode::Eager, &ts)).zip(solve(Mode::Traced, &ts)) {
+        let critical = (t - T_CRITICAL).abs() < 1e-9;
+        let [energy, heat] = beside_differences(t, if critical { 1e-5 } else { 1e-4 }).map(deviation);
+        let modes = [
+            (eager.lnz, traced.lnz),
+            (eager.energy, traced.energy),
+            (eager.specific_heat, traced.specific_heat),
+        ]
+        .map(deviation);
+        println!("{t:.4}  {energy:.1e} {heat:.1e}  {:.1e} {:.1e} {:.1e}", modes[0], modes[1], modes[2]);
+        assert!(energy <= if critical { 1e-5 } else { 1e-8 }, "energy at {t}");
+        assert!(heat <= 1e-5, "specific heat at {t}");
+        assert!(modes[0] <= 1e-10 && modes[1] <= 1e-10 && modes[2] <= 1e-6, "modes at {t}");
     }
 }
 

@@ -13,13 +13,15 @@ use openblas_src as _;
 
 use cblas_sys::{CBLAS_LAYOUT, CBLAS_TRANSPOSE};
 use tenferro_cpu::{CpuBackend, blas};
+use tenferro_linalg::prelude::*;
 use tenferro_runtime::prelude::*;
 use tenferro_tensor::{Error, Result, Tensor, TypedTensor};
 
 fn main() -> Result<()> {
     product()?;
     cholesky()?;
-    provider()
+    provider()?;
+    factorizations()
 }
 
 /// BLAS takes 32-bit extents.
@@ -86,4 +88,37 @@ fn provider() -> Result<()> {
     // SAFETY: these are the linked routines.
     unsafe { blas::install(library) };
     Ok(())
+}
+
+/// The factorizations of LAPACK, too, in all four dtypes: each factors what it was given.
+fn factorizations() -> Result<()> {
+    let cpu = &mut CpuBackend::new();
+    let n = 100;
+    for dtype in [DType::F32, DType::F64, DType::C32, DType::C64] {
+        let tolerance = if dtype.real() == DType::F32 { 1e-3 } else { 1e-10 };
+        let close = |x: &Tensor, y: &Tensor| {
+            assert!(x.allclose(y, tolerance, tolerance)?, "a factorization of {dtype}");
+            Ok(())
+        };
+        let a = Tensor::normal(dtype, [n, n], 1)?;
+        let b = Tensor::normal(dtype, [n, 2], 2)?;
+        // A row of numbers multiplies the columns.
+        let (u, s, vh) = a.svd(cpu)?;
+        close(&u.mul(&s, cpu)?.matmul(&vh, cpu)?, &a)?;
+        let (q, r) = a.qr(cpu)?;
+        close(&q.matmul(&r, cpu)?, &a)?;
+        close(&a.matmul(&a.solve(&b, cpu)?, cpu)?, &b)?;
+        let (w, v) = a.eig(cpu)?;
+        close(&a.cast(v.dtype(), cpu)?.matmul(&v, cpu)?, &v.mul(&w, cpu)?)?;
+        let square = a.matmul(&adjoint(&a, cpu)?, cpu)?;
+        let (w, v) = square.eigh(cpu)?;
+        close(&v.mul(&w, cpu)?.matmul(&adjoint(&v, cpu)?, cpu)?, &square)?;
+        let l = square.cholesky(cpu)?;
+        close(&l.matmul(&adjoint(&l, cpu)?, cpu)?, &square)?;
+    }
+    Ok(())
+}
+
+fn adjoint(a: &Tensor, cpu: &mut CpuBackend) -> Result<Tensor> {
+    a.conj(cpu)?.transpose(&[1, 0], cpu)
 }

@@ -4,7 +4,7 @@ use faer::{
     Accum, Mat, MatMut, MatRef, Par,
     linalg::{matmul::matmul, solvers::Solve},
 };
-use tenferro_cpu::CpuBackend;
+use tenferro_cpu::{CpuBackend, FaerParallelismExt};
 use tenferro_tensor::{
     BackendStorage, BackendStorageHandle, DeviceId, DeviceKind, MemoryKind, Placement, Result, StorageBuffer,
     TypedTensor, TypedTensorView,
@@ -16,6 +16,7 @@ fn main() -> Result<()> {
     solution_of_a_system()?;
     a_transposed_view_is_not_a_slice()?;
     memory_of_a_device_is_not_borrowed()?;
+    the_threads_of_a_session()?;
     println!("faer works on the tensors' memory");
     Ok(())
 }
@@ -101,6 +102,27 @@ fn memory_of_a_device_is_not_borrowed() -> Result<()> {
     assert_eq!(a.placement().memory_kind, MemoryKind::Device);
     let refused = a.as_slice().unwrap_err().to_string();
     assert!(refused.contains("backend storage cannot be borrowed as host data"), "{refused}");
+    Ok(())
+}
+
+fn the_threads_of_a_session() -> Result<()> {
+    let n = 64;
+    let a = TypedTensor::<f64>::from_fn([n, n], |i| (i[0] + 2 * i[1]) as f64)?;
+    for threads in [1, 2] {
+        let mut c = TypedTensor::<f64>::zeros([n, n])?;
+        let product = MatMut::from_column_major_slice_mut(c.host_data_mut()?, n, n);
+        let a = borrowed(&a)?;
+        // faer works in the backend's pool, on no more threads than the backend has.
+        CpuBackend::with_threads(threads).with_backend_session(|session| {
+            session.with_faer_parallelism(|parallel| {
+                assert_eq!(parallel.degree(), threads);
+                matmul(product, Accum::Replace, a, a, 1.0, parallel);
+                Ok(())
+            })
+        })?;
+        let expected: usize = (0..n).map(|k| (1 + 2 * k) * (k + 4)).sum();
+        assert_close(c.as_slice()?[1 + 2 * n], expected as f64);
+    }
     Ok(())
 }
 
