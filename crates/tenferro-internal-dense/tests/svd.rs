@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Form, ORDERS, Rng, Sample, matrix, norm, of_spectrum, scales, strided};
+use common::{Form, Rng, Sample, matrix, norm, of_spectrum, scales, shapes, strided};
 use num_complex::Complex;
 use tenferro_internal_dense::{Dense, DenseError, Par, Strided, Vectors};
 
@@ -104,18 +104,18 @@ fn check_spectra<T: Sample>()
 where
     T::Real: Sample,
 {
-    for n in ORDERS {
+    for (m, n) in shapes() {
         let mut rng = Rng(n as u64);
         for (mode, scale) in (1..=6).flat_map(|mode| scales::<T>().map(|scale| (mode, scale))) {
-            let (a, mut d) = of_spectrum::<T>(mode, n, Form::General, scale, &mut rng);
-            check_svd(&format!("mode {mode} at {scale:e}"), n, n, &a);
+            let (a, mut d) = of_spectrum::<T>(mode, (m, n), Form::General, scale, &mut rng);
+            check_svd(&format!("mode {mode} at {scale:e}"), m, n, &a);
             d.iter_mut().for_each(|d| *d = d.abs());
             d.sort_by(|a, b| b.total_cmp(a));
-            for (s, d) in decompose(n, n, &a, Vectors::Thin).1.iter().zip(&d) {
+            for (s, d) in decompose(m, n, &a, Vectors::Thin).1.iter().zip(&d) {
                 let off = (s.wide().re / scale - d).abs();
                 assert!(
-                    off <= 30.0 * n as f64 * T::eps(),
-                    "mode {mode} {n} at {scale:e}: got {s:?}, expected {d}"
+                    off <= 30.0 * m.max(n) as f64 * T::eps(),
+                    "mode {mode} {m} x {n} at {scale:e}: got {s:?}, expected {d}"
                 );
             }
         }

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Form, ORDERS, Rng, Sample, matrix, norm, of_spectrum, scales, strided};
+use common::{Form, ORDERS, Rng, Sample, matrix, norm, of_spectrum, scales, shapes, strided};
 use num_complex::Complex;
 use tenferro_internal_dense::{Cholesky, Dense, DenseError, Par, Strided};
 
@@ -128,7 +128,7 @@ fn check_spectra<T: Sample>() {
         let unit = 30.0 * n as f64 * T::eps();
         for (mode, scale) in (1..=6).flat_map(|mode| scales::<T>().map(|scale| (mode, scale))) {
             let label = format!("mode {mode} {n} at {scale:e}, {}", std::any::type_name::<T>());
-            let (a, _) = of_spectrum::<T>(mode, n, Form::General, scale, &mut rng);
+            let (a, _) = of_spectrum::<T>(mode, (n, n), Form::General, scale, &mut rng);
             let x: Vec<Complex<f64>> = (0..n).map(|_| T::of(rng.next(), rng.next()).wide()).collect();
             let ax = |i: usize| (0..n).map(|k| a[i + k * n].wide() * x[k]).sum::<Complex<f64>>();
             let b: Vec<T> = (0..n).map(|i| T::of(ax(i).re, ax(i).im)).collect();
@@ -156,7 +156,7 @@ fn check_spectra<T: Sample>() {
             let most = unit * size * norm(y.iter().copied());
             assert!(off <= most, "{label}: solution off by {:.1}", off / most * 30.0);
 
-            let (a, _) = of_spectrum::<T>(mode, n, Form::Definite, scale, &mut rng);
+            let (a, _) = of_spectrum::<T>(mode, (n, n), Form::Definite, scale, &mut rng);
             let mut l = vec![T::ZERO; n * n];
             // SAFETY: both have n n elements.
             let done = unsafe { T::cholesky(n, strided(a.as_ptr(), n), l.as_mut_ptr(), Par::Seq) };
@@ -306,4 +306,47 @@ fn full_pivoting_reproduces_the_matrix_and_reveals_its_rank() {
             check_lu_full::<Complex<f64>>(m, n, rank, scale);
         }
     }
+}
+
+/// The factors of matrices of any extents with given singular values, of one pivot a column and of full
+/// pivoting.
+fn check_rectangular<T: Sample>() {
+    for (m, n) in shapes() {
+        let (k, mut rng) = (m.min(n), Rng((m + 100 * n) as u64));
+        for (mode, scale) in (1..=6).flat_map(|mode| scales::<T>().map(|scale| (mode, scale))) {
+            let (a, _) = of_spectrum::<T>(mode, (m, n), Form::General, scale, &mut rng);
+            let size = norm(a.iter().map(|x| x.wide() / scale));
+            for full in [false, true] {
+                let label = format!("mode {mode} {m} x {n} at {scale:e}, full {full}");
+                let (mut packed, mut rows) = (vec![T::ZERO; m * n], vec![-1; m]);
+                let mut columns: Vec<i32> = (0..n as i32).collect();
+                // SAFETY: the buffers have the documented sizes.
+                unsafe {
+                    let (from, to) = (strided(a.as_ptr(), m), (packed.as_mut_ptr(), rows.as_mut_ptr()));
+                    if full {
+                        T::lu_full_pivot((m, n), from, to.0, to.1, columns.as_mut_ptr());
+                    } else {
+                        T::lu((m, n), from, to.0, to.1, Par::Seq).unwrap();
+                    }
+                }
+                let l = |i: usize, p: usize| if i == p { 1.0.into() } else { packed[i + p * m].wide() };
+                let u = |p: usize, j: usize| packed[p + j * m].wide() / scale;
+                let off = norm((0..m * n).map(|q| {
+                    let (i, j) = (q % m, q / m);
+                    let sum: Complex<f64> = (0..k.min(i + 1).min(j + 1)).map(|p| l(i, p) * u(p, j)).sum();
+                    sum - a[rows[i] as usize + columns[j] as usize * m].wide() / scale
+                }));
+                let ratio = off / (size * m.max(n) as f64 * T::eps());
+                assert!(ratio < 30.0, "{label}: off by {ratio:.1}");
+            }
+        }
+    }
+}
+
+#[test]
+fn factors_of_any_extents_are_backward_stable_on_these_spectra() {
+    check_rectangular::<f32>();
+    check_rectangular::<f64>();
+    check_rectangular::<Complex<f32>>();
+    check_rectangular::<Complex<f64>>();
 }

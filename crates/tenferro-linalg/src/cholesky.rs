@@ -77,7 +77,7 @@ pub fn cholesky(a: &Var) -> Var {
 
 /// The solution of `A X = B`, or of another form of the system, from the factor of [`cholesky`], `A = L L^H`.
 /// What is above the diagonal of L is not read. Vectors, batch axes and dtypes are as for
-/// [`solve`](crate::ops::solve).
+/// [`solve`](crate::ops::solve). NaN and infinities propagate; a quotient by an infinite pivot is 0.
 ///
 /// # Errors
 /// A factor that is not square, or has a zero on its diagonal; a number of rows, or columns from the right,

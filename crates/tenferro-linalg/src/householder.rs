@@ -264,7 +264,7 @@ pub fn householder(a: &Var) -> (Var, Var) {
 /// The first min(m, n) columns of `H_1 .. H_k` with the reflectors of [`householder`], or any others:
 /// `packed` is `m x n`, and only what is below its diagonal is read; `tau` has length `k <= min(m, n)`. Axes
 /// of `packed` from 2 on, and of `tau` from 1 on, are batch axes, aligned there: a missing one, or one of
-/// extent 1, is repeated. Dtypes are promoted.
+/// extent 1, is repeated. Dtypes are promoted. NaN and infinities of what is read propagate.
 ///
 /// # Errors
 /// A `packed` of fewer than two axes; a `tau` that is too long; batch axes that do not fit.
@@ -279,7 +279,7 @@ pub fn householder_product(packed: &Var, tau: &Var) -> Var {
 /// `Q C` with the unitary `m x m` matrix `Q = H_1 .. H_k` of [`householder`], which is not formed, or what
 /// `system` says: with the transpose or the adjoint of Q in its place, and with Q on the right, `C Q`. If `c`
 /// has one axis, it is a vector, and so is the product. Batch axes and dtypes are as for
-/// [`householder_product`].
+/// [`householder_product`]. NaN and infinities of what is read propagate.
 ///
 /// # Errors
 /// As [`householder_product`]; a C that has not m rows, or columns for a Q on the right.
@@ -292,10 +292,12 @@ pub fn householder_apply(packed: &Var, tau: &Var, c: &Var, system: System) -> Va
 
 /// What [`householder`] gives of `[A B]`, from what it gave of A and new columns B. The work is that on B:
 /// the columns of A, and their reflectors, stay as they are. If `b` has one axis, it is one column. Batch
-/// axes and dtypes are as for [`householder_product`].
+/// axes and dtypes are as for [`householder_product`]. Where A has no fewer columns than rows, NaN and
+/// infinities propagate.
 ///
 /// # Errors
-/// As [`householder_apply`]; a `tau` that is not of length min(m, n).
+/// As [`householder_apply`]; a `tau` that is not of length min(m, n); where there are new reflectors, an
+/// element of `Q^H B` that they are made of and that is NaN or infinite.
 pub fn householder_append(packed: &Var, tau: &Var, b: &Var) -> (Var, Var) {
     const NAME: &str = "householder_append";
     called(NAME, [packed, tau, b], || {

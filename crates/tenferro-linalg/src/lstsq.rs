@@ -90,10 +90,11 @@ impl Primitive for LeastSquares {
 /// matrix of a batch; else its first two axes are a matrix of right-hand sides. Axes from 2 on are batch
 /// axes, aligned there. Dtypes are promoted.
 ///
-/// Derivatives are those at constant rank, of any order.
+/// Derivatives are those at constant rank, of any order. NaN and infinities of B propagate to X and to the
+/// residuals.
 ///
 /// # Errors
-/// Fewer than two axes of A; a number of rows that does not fit; an element that is NaN or infinite; a
+/// Fewer than two axes of A; a number of rows that does not fit; an element of A that is NaN or infinite; a
 /// tolerance that is negative or NaN.
 pub fn lstsq(a: &Var, b: &Var, tolerance: Tolerance) -> (Var, Var, Var, Var) {
     const NAME: &str = LeastSquares::NAME;

@@ -168,6 +168,7 @@ fn factors(a: &Var) -> [Var; 2] {
 
 /// The solution of `A X = B`, or of another form of the system, from the factors of [`lu_factor`] of a square
 /// A, in which it is differentiable. Vectors, batch axes and dtypes are as for [`solve`](crate::ops::solve).
+/// NaN and infinities propagate; a quotient by an infinite pivot is 0.
 ///
 /// # Errors
 /// Factors that are not square, or with a zero on the diagonal of U; a number of rows, or columns from the

@@ -95,7 +95,7 @@ pub fn lu_full_pivot(a: &Var) -> (Var, Var, Var, Var) {
 
 /// The solution of `A X = B`, or of another form of the system, from the factors of [`lu_full_pivot`] of a
 /// square A, in which it is differentiable. Vectors, batch axes and dtypes are as for
-/// [`solve`](crate::ops::solve).
+/// [`solve`](crate::ops::solve). NaN and infinities propagate; a quotient by an infinite pivot is 0.
 ///
 /// # Errors
 /// Factors that are not square, or a U with a zero on its diagonal; a number of rows, or columns from the

@@ -81,7 +81,8 @@ pub enum MatrixNorm {
 const LARGEST_PRODUCT: f64 = 64.0;
 
 /// The norm of vectors along some axes: `(sum |x|^p)^(1/p)`, and its limits; see [`VectorNorm`]. The result
-/// is real. Of nothing, the norm is 0.
+/// is real. Of nothing, the norm is 0. With NaN among its elements it is NaN, and with infinities it is
+/// infinite, or for p < 0 as if they had no part; for p = 0 both count as elements that are not 0.
 ///
 /// # Errors
 /// A p that is NaN; axes that do not exist or are repeated; for infinite or negative p, no elements.
@@ -120,7 +121,7 @@ fn scaled_norm(a: &Var, p: f64, axes: &[usize]) -> Var {
     let zero = extreme.equal(&none);
     let infinite = extreme.equal(&extreme.like(f64::INFINITY));
     let scale = infinite.select(&unit, &zero.select(&unit, &extreme));
-    let sum = powers(&(a / &scale.expand_dims(axes)), p).reduce_sum(Some(axes));
+    let sum = powers(a, &scale.expand_dims(axes), p).reduce_sum(Some(axes));
     // Where the norm is 0, the root must have a derivative all the same, for 0 times it to be 0.
     let sum = zero.select(&unit, &sum);
     let root = if p == 2.0 { sum.sqrt() } else { sum.pow(&Var::scalar(sum.dtype(), C64::new(1.0 / p, 0.0))) };
@@ -155,19 +156,21 @@ pub(crate) fn largest(x: &Var, axes: &[usize]) -> Var {
     y
 }
 
-/// `|x|^p`; of 0, 0, which stands for no contribution where a derivative is meant.
-fn powers(x: &Var, p: f64) -> Var {
+/// `|x / scale|^p`; of 0, 0, which stands for no contribution where a derivative is meant. The scale is real,
+/// and so are the quotients: an infinite complex number divided by another one is NaN.
+fn powers(x: &Var, scale: &Var, p: f64) -> Var {
     if (2.0..=LARGEST_PRODUCT).contains(&p) && p.fract() == 0.0 {
         let square = if x.dtype().is_complex() {
-            let (re, im) = (x.real(), x.imag());
+            let (re, im) = (&x.real() / scale, &x.imag() / scale);
             &re * &re + &im * &im
         } else {
-            x * x
+            let x = x / scale;
+            &x * &x
         };
         let even = (1..p as usize / 2).fold(square.clone(), |power, _| &power * &square);
-        return if p % 2.0 == 0.0 { even } else { even * x.abs() };
+        return if p % 2.0 == 0.0 { even } else { even * (&x.abs() / scale) };
     }
-    let modulus = x.abs();
+    let modulus = &x.abs() / scale;
     let zero = modulus.equal(&modulus.like(0.0));
     let safe = zero.select(&modulus.like(1.0), &modulus);
     zero.select(&modulus.like(0.0), &safe.pow(&Var::scalar(safe.dtype(), C64::new(p, 0.0))))
@@ -177,6 +180,9 @@ fn powers(x: &Var, p: f64) -> Var {
 ///
 /// The derivative of the largest or smallest singular value exists where that is a single one, and that of
 /// the nuclear norm where none is 0; elsewhere it is a subgradient.
+///
+/// Where no singular values are needed, NaN in a matrix makes its norm NaN, and an infinite element makes the
+/// sum it is part of infinite.
 ///
 /// # Errors
 /// Fewer than two axes; no singular values, columns or rows to take the largest or smallest of; where

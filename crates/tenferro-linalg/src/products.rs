@@ -10,7 +10,8 @@ use tenferro_core_ops::{Dim, Extent, Extents, Var, align_batch, build};
 use tenferro_tensor::{DType, Error, Result};
 
 /// `A^n` for any integer n, by repeated squaring: of the inverse if n is negative, and the identity for 0.
-/// Integer matrices become f64. Axes from 2 on are batch axes.
+/// Integer matrices become f64. Axes from 2 on are batch axes. For positive n, NaN and infinities propagate;
+/// `A^0` does not depend on A.
 ///
 /// # Errors
 /// A matrix that is not square; for negative n, as [`solve`](crate::ops::solve).
@@ -42,7 +43,7 @@ fn try_matrix_power(a: &Var, n: i64) -> Result<Var> {
 
 /// The Kronecker product of matrices of `m x n` and `p x q`, the `m p x n q` matrix of the blocks `a_ij B`.
 /// Axes from 2 on are batch axes, aligned there: a missing one, or one of extent 1, is repeated. Dtypes are
-/// promoted.
+/// promoted. NaN and infinities propagate.
 ///
 /// # Errors
 /// An operand with fewer than two axes; batch axes that do not fit.
@@ -64,7 +65,8 @@ fn try_kron(a: &Var, b: &Var) -> Result<Var> {
     Ok(blocks.reshape(&both.chain(sa[2..].iter().cloned()).collect::<Extents<Dim>>()))
 }
 
-/// The sum of the diagonal of each matrix, which need not be square. Axes from 2 on are batch axes.
+/// The sum of the diagonal of each matrix, which need not be square. Axes from 2 on are batch axes. NaN and
+/// infinities of the diagonal propagate.
 ///
 /// # Errors
 /// Fewer than two axes.

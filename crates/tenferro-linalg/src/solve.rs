@@ -128,7 +128,8 @@ fn run<T: Element>(
 
 /// The solution of `A X = B` for a square A. If `b` has one axis, it is a vector, and so is the solution, for
 /// every matrix of a batch; else its first two axes are a matrix of right-hand sides. Axes from 2 on are
-/// batch axes, aligned there: a missing one, or one of extent 1, is repeated. Dtypes are promoted.
+/// batch axes, aligned there: a missing one, or one of extent 1, is repeated. Dtypes are promoted. NaN and
+/// infinities of B propagate to X.
 ///
 /// # Errors
 /// A matrix that is not square, or singular (elimination met a pivot that is exactly zero), or has an element
@@ -138,7 +139,7 @@ pub fn solve(a: &Var, b: &Var) -> Var {
 }
 
 /// As [`solve`], from either side and with the transpose or the adjoint of A in its place, which is not
-/// formed. A vector on the left of A is a row.
+/// formed. A vector on the left of A is a row. NaN and infinities of B propagate to X; those of A are errors.
 pub fn solve_with(a: &Var, b: &Var, system: System) -> Var {
     solved("solve_with", a, b, system)
 }

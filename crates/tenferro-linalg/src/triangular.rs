@@ -174,7 +174,8 @@ pub(crate) fn triangle_solve(t: &Var, b: &Var, form: Triangular) -> Var {
 
 /// The solution of `T X = B`, or of the form that the last argument says, for a triangle T of a square
 /// matrix, of which nothing else is read. Vectors, batch axes and dtypes are as for
-/// [`solve_with`](crate::ops::solve_with). NaN and infinities propagate.
+/// [`solve_with`](crate::ops::solve_with). NaN and infinities propagate; a quotient by an infinite pivot is
+/// 0.
 ///
 /// # Errors
 /// A matrix that is not square, or has a zero on its diagonal; a number of rows, or columns from the right,

@@ -32,6 +32,9 @@ pub struct OpInfo {
     pub broadcasts: bool,
     /// Inputs of different dtypes are promoted.
     pub promotes: bool,
+    /// Infinite inputs are errors, or seen in the results, as NaN is; elsewhere `1 / x` and the like make finite
+    /// results of them.
+    pub infinite: bool,
     /// Loops that do not apply, and why.
     pub skips: Vec<(&'static str, &'static str)>,
 }
@@ -59,6 +62,8 @@ pub struct Sample {
     pub smooth: bool,
     /// The same call by the methods of the tiers.
     pub surface: Option<SurfaceCalls>,
+    /// For each input, why its elements have no say in the results, if they have none.
+    pub overlooks: Vec<Option<&'static str>>,
 }
 
 impl Sample {
@@ -269,8 +274,10 @@ pub(crate) struct Listing<P, V, A> {
     reference: fn(&P, &[Array]) -> A,
     observe: Option<ObserveWith<P>>,
     surface: Option<Surface<P>>,
+    overlooks: Option<(OverlooksOf<P>, &'static str)>,
 }
 
+type OverlooksOf<P> = fn(&P, &[Array], usize) -> bool;
 type ObserveWith<P> = fn(&P, &[Array], &[Array]) -> Vec<Array>;
 
 /// Starts the listing of an operation.
@@ -280,7 +287,7 @@ pub(crate) fn op<P, V: IntoVars, A: Outputs>(
     reference: fn(&P, &[Array]) -> A,
 ) -> Listing<P, V, A> {
     let info = OpInfo { name, order: 2, tolerance: 8.0, ..OpInfo::default() };
-    Listing { info, call, reference, observe: None, surface: None }
+    Listing { info, call, reference, observe: None, surface: None, overlooks: None }
 }
 
 impl<P, V, A> Listing<P, V, A>
@@ -306,11 +313,14 @@ where
                 traced: Arc::new(move |x| (s.traced)(&d, x)),
             }
         });
+        let why = |i| self.overlooks.filter(|(of, _)| of(&p, &inputs, i)).map(|(_, why)| why);
+        let overlooks = (0..inputs.len()).map(why).collect();
         let q = p.clone();
         let observe = self.observe.map(|f| -> Observe { Arc::new(move |x, y| f(&q, x, y)) });
         let f = self.reference;
         let reference = Arc::new(move |x: &[Array]| f(&p, x).outputs());
-        self.info.samples.push(Sample { label, inputs, call, reference, observe, smooth, surface });
+        let sample = Sample { label, inputs, call, reference, observe, smooth, surface, overlooks };
+        self.info.samples.push(sample);
         self
     }
 
@@ -398,6 +408,13 @@ where
     /// [`Sample::observe`].
     pub(crate) fn observe(mut self, f: ObserveWith<P>) -> Self {
         self.observe = Some(f);
+        self
+    }
+
+    /// Whether the elements of an input have no say in the results, and why, for the samples listed after this;
+    /// see [`Sample::overlooks`].
+    pub(crate) fn overlooks(mut self, of: OverlooksOf<P>, why: &'static str) -> Self {
+        self.overlooks = Some((of, why));
         self
     }
 

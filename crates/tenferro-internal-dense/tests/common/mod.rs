@@ -70,12 +70,17 @@ pub(crate) fn spectrum(mode: usize, n: usize, condition: f64, rng: &mut Rng) -> 
 
 /// A random unitary matrix, real unless `complex`.
 pub(crate) fn unitary(n: usize, complex: bool, rng: &mut Rng) -> Vec<Complex<f64>> {
-    let mut q: Vec<Complex<f64>> = Vec::with_capacity(n * n);
-    for j in 0..n {
+    orthonormal(n, n, complex, rng)
+}
+
+/// Random orthonormal columns, `k` of length `m`.
+fn orthonormal(m: usize, k: usize, complex: bool, rng: &mut Rng) -> Vec<Complex<f64>> {
+    let mut q: Vec<Complex<f64>> = Vec::with_capacity(m * k);
+    for j in 0..k {
         let im = if complex { 1.0 } else { 0.0 };
-        let mut x: Vec<_> = (0..n).map(|_| Complex::new(rng.next(), im * rng.next())).collect();
+        let mut x: Vec<_> = (0..m).map(|_| Complex::new(rng.next(), im * rng.next())).collect();
         for _ in 0..2 {
-            for q in q.chunks_exact(n).take(j) {
+            for q in q.chunks_exact(m).take(j) {
                 let along: Complex<f64> = q.iter().zip(&x).map(|(q, x)| q.conj() * x).sum();
                 x.iter_mut().zip(q).for_each(|(x, q)| *x -= along * q);
             }
@@ -86,26 +91,27 @@ pub(crate) fn unitary(n: usize, complex: bool, rng: &mut Rng) -> Vec<Complex<f64
     q
 }
 
-/// `Q D P^H` with random unitary Q and P and the spectrum of `mode`, of condition 1/eps: a matrix of LAPACK's
-/// test programs, its elements `scale` times those of a matrix of norm about 1. A definite one has
-/// P = Q and absolute values, which are not so small that rounding makes it indefinite.
+/// `Q D P^H`, `m x n`, with random orthonormal columns of Q and P and the spectrum of `mode`, of condition
+/// 1/eps: a matrix of LAPACK's test programs, its elements `scale` times those of a matrix of norm about 1. A
+/// definite one has P = Q and absolute values, which are not so small that rounding makes it indefinite.
 pub(crate) fn of_spectrum<T: Sample>(
     mode: usize,
-    n: usize,
+    (m, n): (usize, usize),
     form: Form,
     scale: f64,
     rng: &mut Rng,
 ) -> (Vec<T>, Vec<f64>) {
     let definite = form == Form::Definite;
+    let k = m.min(n);
     let condition = if definite { 0.01 / (n as f64 * T::eps()) } else { 1.0 / T::eps() };
-    let mut d = spectrum(mode, n, condition, rng);
+    let mut d = spectrum(mode, k, condition, rng);
     if definite {
         d.iter_mut().for_each(|d| *d = d.abs().max(1.0 / condition));
     }
-    let q = unitary(n, T::COMPLEX, rng);
-    let p = if definite { q.clone() } else { unitary(n, T::COMPLEX, rng) };
-    let scaled = matrix(n, n, |i, j| {
-        let x: Complex<f64> = (0..n).map(|k| q[i + k * n] * d[k] * p[j + k * n].conj()).sum();
+    let q = orthonormal(m, k, T::COMPLEX, rng);
+    let p = if definite { q.clone() } else { orthonormal(n, k, T::COMPLEX, rng) };
+    let scaled = matrix(m, n, |i, j| {
+        let x: Complex<f64> = (0..k).map(|k| q[i + k * m] * d[k] * p[j + k * n].conj()).sum();
         (x.re * scale, if definite && i == j { 0.0 } else { x.im * scale })
     });
     (scaled, d)
@@ -120,6 +126,13 @@ pub(crate) enum Form {
 
 /// Orders of matrices with a given spectrum.
 pub(crate) const ORDERS: [usize; 9] = [1, 2, 3, 4, 5, 8, 16, 33, 70];
+
+/// Extents of matrices with given singular values: these orders, and both orders of unlike extents, nearly
+/// equal ones and far apart.
+pub(crate) fn shapes() -> impl Iterator<Item = (usize, usize)> {
+    const TALL: [(usize, usize); 7] = [(2, 1), (5, 3), (9, 8), (16, 4), (50, 7), (70, 33), (90, 70)];
+    ORDERS.into_iter().map(|n| (n, n)).chain(TALL.into_iter().flat_map(|(m, n)| [(m, n), (n, m)]))
+}
 
 /// Scales of these matrices: 1, near underflow, and near overflow. Elements of eps keep their digits.
 pub(crate) fn scales<T: Sample>() -> [f64; 3] {

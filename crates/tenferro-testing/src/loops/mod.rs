@@ -9,6 +9,7 @@ mod hostile;
 mod inputs;
 mod into;
 mod jvp;
+mod not_finite;
 mod precision;
 mod promotion;
 mod second_order;
@@ -87,6 +88,7 @@ pub const LOOPS: &[Loop] = &[
         relevant: |i| i.samples.iter().any(|s| !s.inputs.is_empty()),
         check: hostile::check,
     },
+    Loop { name: "not_finite", relevant: not_finite::relevant, check: not_finite::check },
     Loop {
         name: "upstream",
         relevant: |i| i.samples.iter().any(|s| !s.inputs.is_empty()),

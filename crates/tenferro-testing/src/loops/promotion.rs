@@ -8,8 +8,10 @@ use tenferro_tensor::DType;
 pub(super) fn check(info: &OpInfo) -> Outcome {
     let Some(s) = info.samples.iter().find(|s| s.inputs.len() > 1 && s.smooth) else { return Ok(()) };
     let n = s.inputs.len();
-    // A condition stays one.
-    let free: Vec<usize> = (0..n).filter(|&i| s.inputs[i].dtype != DType::Bool).collect();
+    // A condition stays one, and integers beside floating-point operands are positions.
+    let floats = s.inputs.iter().any(|x| x.dtype.is_differentiable());
+    let number = |d: DType| d != DType::Bool && !(floats && d.is_integer());
+    let free: Vec<usize> = (0..n).filter(|&i| number(s.inputs[i].dtype)).collect();
     let pairs = DType::ALL.iter().flat_map(|&a| DType::ALL.iter().map(move |&b| (a, b)));
     all(pairs.map(|(a, b)| {
         let common = DType::promote(a, b);

@@ -1,5 +1,5 @@
 //! A program over symbolic extents gives, at any extents, what a direct run gives there; so do its
-//! derivatives.
+//! derivatives, but for results with an extent that only the run finds: no cotangent can have it.
 
 use super::{Outcome, all, directions, during, input_directions, near};
 use crate::{
@@ -52,7 +52,9 @@ fn one(info: &OpInfo, s: &Symbolic) -> Outcome {
     let program = during("compile", Program::new(&x, &y))?;
     let derivatives = |y: &[Var]| -> Result<Option<(Program, Program)>> {
         let wrt: Vec<usize> = (0..x.len()).filter(|&i| x[i].dtype().is_differentiable()).collect();
-        if info.order == 0 || wrt.is_empty() || y.is_empty() {
+        let known = env(&SIZES[0]);
+        let found = y.iter().any(|y| y.shape().iter().any(|d| d.eval(&known).is_err()));
+        if info.order == 0 || wrt.is_empty() || y.is_empty() || found {
             return Ok(None);
         }
         let (ct, t) = (like(y), like(&wrt.iter().map(|&i| x[i].clone()).collect::<Vec<_>>()));

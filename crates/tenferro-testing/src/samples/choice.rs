@@ -94,6 +94,7 @@ fn select() -> OpInfo {
         eager: |_, _, x| listed(x[0].select(&x[1], &x[2])),
         traced: |_, x| listed(x[0].select(&x[1], &x[2])),
     })
+    .overlooks(|_, x, i| x[0].data.iter().all(|c| i == if c.int() != 0 { 2 } else { 1 }), "none is chosen")
     .broadcasts()
     .each(EVERY, |o, d| {
         let three = |shape: &[usize]| vec![any(Bool, shape, 1), any(d, shape, 2), any(d, shape, 3)];

@@ -179,6 +179,7 @@ fn broadcasts() -> Vec<OpInfo> {
         },
     )
     .surface(surface!((); batch_like(1)))
+    .overlooks(|_, _, i| i == 1, "only its extents are asked for")
     .each([F64, C64_, I32], |o, d| {
         o.sample((), vec![any(d, &[3, 2], 1), any(d, &[3, 2, 4], 2)])
             .sample((), vec![any(d, &[], 3), any(d, &[2], 4)])
@@ -307,6 +308,10 @@ fn pad() -> OpInfo {
         },
     )
     .surface(surface!(Range; pad(1) |p| &p.0, &p.1, &p.2))
+    .overlooks(
+        |(a, b, c), _, i| i == 1 && a.iter().chain(b).chain(c).all(|&n| n == 0),
+        "there is no element between or beside those of the operand",
+    )
     .each(EVERY, |o, d| {
         let with = |shape: &[usize], seed| vec![any(d, shape, seed), any(d, &[], seed + 50)];
         o.sample(p(&[1, 0], &[2, 1], &[0, 0]), with(&[2, 3], 1))
@@ -402,15 +407,18 @@ fn diagonals() -> Vec<OpInfo> {
 }
 
 fn triangles() -> Vec<OpInfo> {
+    const NO_TRIANGLE: &str = "the triangle has no elements";
     fn kept(x: &Array, f: impl Fn(isize) -> bool) -> Array {
         Array::from_fn(x.dtype, &x.shape, |i| {
             if f(i[1] as isize - i[0] as isize) { x.at(i) } else { Elem::Int(0) }
         })
     }
     let low = op("tril", |&k: &isize, x: &[Var]| x[0].tril(k), |&k, x| kept(&x[0], |d| d <= k))
-        .surface(surface!(isize; tril() |k| *k));
+        .surface(surface!(isize; tril() |k| *k))
+        .overlooks(|&k, x, _| k.saturating_add_unsigned(x[0].shape[0]) <= 0, NO_TRIANGLE);
     let high = op("triu", |&k: &isize, x: &[Var]| x[0].triu(k), |&k, x| kept(&x[0], |d| d >= k))
-        .surface(surface!(isize; triu() |k| *k));
+        .surface(surface!(isize; triu() |k| *k))
+        .overlooks(|&k, x, _| k >= x[0].shape[1] as isize, NO_TRIANGLE);
     [low, high]
         .map(|o| {
             o.each(NUMBERS, |o, d| {

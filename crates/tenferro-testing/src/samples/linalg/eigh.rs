@@ -325,6 +325,7 @@ fn generalized() -> OpInfo {
         ]
     })
     .surface(surface!((); LinalgOps, TypedLinalgOps; eigh_generalized(1)))
+    .promotes()
     // The condition of B.
     .tolerance(bound(5, 8.0))
     .each(FLOATS, |o, d| {

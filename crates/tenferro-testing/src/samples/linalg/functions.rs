@@ -225,6 +225,7 @@ fn matrix_power() -> OpInfo {
         },
     )
     .surface(surface!(i64; LinalgOps, TypedLinalgOps; matrix_power() |n| *n))
+    .overlooks(|&n, _, _| n == 0, "A^0 is the identity for every A")
     // Up to five factors, of the condition that `dominant` says; that of the random symbolic ones is below
     // 300.
     .tolerance(bound(5, 300.0))

@@ -85,6 +85,7 @@ fn lu_solve() -> OpInfo {
         },
     )
     .surface(surface!(Form; LinalgOps, TypedLinalgOps; lu_solve(1, 2) |p| system(*p)))
+    .promotes()
     // The condition of two triangles; see `dominant`.
     .tolerance(bound(5, 6.0))
     .each(FLOATS, |o, d| {
@@ -308,6 +309,7 @@ fn lu_full_pivot_solve() -> OpInfo {
         },
     )
     .surface(surface!(Form; LinalgOps, TypedLinalgOps; lu_full_pivot_solve(1, 2, 3, 4) |p| system(*p)))
+    .promotes()
     .tolerance(bound(5, 10.0))
     .each(FLOATS, |o, d| {
         let x = |p: &[i64], q: &[i64], a: &[usize], b: &[usize], seed| {

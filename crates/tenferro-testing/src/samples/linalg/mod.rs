@@ -57,7 +57,7 @@ pub(super) fn list() -> Vec<OpInfo> {
         norm::list(),
         functions::list(),
     ];
-    families.into_iter().flatten().collect()
+    families.into_iter().flatten().map(|i| OpInfo { infinite: true, ..i }).collect()
 }
 
 /// Random `m x n` matrices with these singular values, one for each list, along one batch axis if there are

@@ -57,6 +57,7 @@ fn vector_norm() -> OpInfo {
     let inf = f64::INFINITY;
     op("vector_norm", |norm: &VectorNorm, x: &[Var]| ops::vector_norm(&x[0], norm), reference)
         .surface(surface!(VectorNorm; LinalgOps, TypedLinalgOps; vector_norm() |norm| norm))
+        .overlooks(|norm, _, _| norm.p == 0.0, "all that is not 0 counts")
         // Powers, whose rounding errors are multiplied by p or 1 / p.
         .tolerance(32.0)
         .each(FLOATS, |o, d| {

@@ -225,6 +225,7 @@ fn solve_with() -> OpInfo {
         |&p, x| with_batch(&x[0], &x[1], p.0, |a, b| posed(p, a, b)),
     )
     .surface(surface!(Form; LinalgOps, TypedLinalgOps; solve_with(1) |p| system(*p)))
+    .promotes()
     // See `dominant`.
     .tolerance(bound(5, 2.5))
     .each(FLOATS, |o, d| {
