@@ -115,6 +115,7 @@ fn factors() -> OpInfo {
     .error((), vec![any(F64, &[3, 2], 1)], &["[3, 2]", "square"])
     .error((), vec![f64s(&[2, 2], &[1.0, f64::NAN, 0.0, 1.0])], &["[1, 0]", "not finite"])
     .error((), vec![f64s(&[1, 1, 2], &[1.0, f64::INFINITY])], &["[0, 0] of matrix [1]", "finite"])
+    .first_at_multiplets()
     .done()
 }
 
@@ -154,6 +155,7 @@ fn values() -> OpInfo {
     .error((), vec![any(F64, &[], 1)], &["0", "at least 2"])
     .error((), vec![any(F64, &[2, 3], 1)], &["[2, 3]", "square"])
     .error_at(["eigvalsh", "eigh"], (), vec![f64s(&[1, 1], &[f64::NAN])], &["[0, 0]", "finite"])
+    .first_at_multiplets()
     .done()
 }
 
@@ -352,6 +354,7 @@ fn generalized() -> OpInfo {
         &["order 2", "positive definite"],
     )
     .error((), vec![any(F64, &[2, 2], 1), f64s(&[1, 1], &[1.0])], &["2", "1"])
+    .first_at_multiplets()
     .done()
 }
 

@@ -80,6 +80,7 @@ fn factors(name: &'static str, full: bool, methods: Surface<()>) -> OpInfo {
             vec![f64s(&[1, 2, 2], &[1.0, 1.0, 1.0, f64::INFINITY])],
             &["[0, 1] of matrix [1]", "finite"],
         )
+        .first_at_multiplets()
         .done()
 }
 
@@ -216,6 +217,7 @@ fn values() -> OpInfo {
     })
     .skip("rank_0", "a matrix is needed")
     .error((), vec![any(F64, &[], 1)], &["0", "at least 2"])
+    .first_at_multiplets()
     .done()
 }
 
