@@ -82,8 +82,8 @@ impl SpectralFunction {
         SpectralFunction(Kind::Custom(Custom(Arc::new(derivative))))
     }
 
-    /// Whether x has a scale for f. For powers it has none: their divided differences are as exact close to 0 as
-    /// anywhere.
+    /// Whether x has a scale for f. For powers it has none: their divided differences are as exact close to
+    /// 0 as anywhere.
     pub(crate) fn has_scale(&self) -> bool {
         matches!(self.0, Kind::Exp(_) | Kind::Custom(_))
     }

@@ -14,9 +14,9 @@ use tenferro_core_ops::Var;
 ///
 /// Derivatives exist where A has full rank, at any multiplicity of its singular values.
 ///
-/// For `k = min(m, n)`, the value takes `O(m n k)` operations, and for `m < n` the `m n^2` of P; a derivative of
-/// U has the cost of one of [`spectral`](crate::ops::spectral): of order 1, in forward and in reverse mode,
-/// `O(m n k)` operations and `O(m n)` memory.
+/// For `k = min(m, n)`, U takes `O(m n k)` operations and `O(m n)` memory, and P the `m n^2` and `n^2` of a
+/// product. A derivative of U costs as much as one of [`spectral`](crate::ops::spectral): of order 1, in
+/// forward and in reverse mode, `O(m n k)` operations and `O(m n)` memory.
 ///
 /// # Errors
 /// As [`svd`](crate::ops::svd).

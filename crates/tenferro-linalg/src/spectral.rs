@@ -201,8 +201,8 @@ fn run<T: Scalar>(f: &SpectralFunction, x: &mut [Operand<'_>], y: &[Aval]) -> Re
             continue;
         }
         let (m, n) = (y[0].shape[0], y[0].shape[1]);
-        // Rounding errors in place of a singular value that is 0 have differences of f that are rounding errors
-        // over rounding errors.
+        // Rounding errors in place of a singular value that is 0 have differences of f that are rounding
+        // errors over rounding errors.
         let unit = if T::DTYPE.real() == DType::F32 { f32::EPSILON as f64 } else { f64::EPSILON };
         let noise =
             if f.has_scale() { unit * (m + n) as f64 * s.iter().copied().fold(0.0, f64::max) } else { 0.0 };
