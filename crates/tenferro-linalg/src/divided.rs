@@ -82,6 +82,12 @@ impl SpectralFunction {
         SpectralFunction(Kind::Custom(Custom(Arc::new(derivative))))
     }
 
+    /// Whether x has a scale for f. For powers it has none: their divided differences are as exact close to
+    /// 0 as anywhere.
+    pub(crate) fn has_scale(&self) -> bool {
+        matches!(self.0, Kind::Exp(_) | Kind::Custom(_))
+    }
+
     /// The n-th derivative at x, divided by n!.
     pub fn coefficient(&self, n: usize, x: f64) -> f64 {
         if x < 0.0 {
@@ -119,7 +125,7 @@ impl SpectralFunction {
         }
         if n == 0 || first == last {
             let c = self.coefficient(n, first);
-            return if n > 0 && !c.is_finite() { 0.0 } else { c };
+            return if (n > 0 || first == 0.0) && !c.is_finite() { 0.0 } else { c };
         }
         // Differences cancel among points that are close together, compared with their distance from 0, where f
         // may be singular.
@@ -209,6 +215,13 @@ mod tests {
         close(f.divided_difference(&mut [3.0, 0.0]), 1.0 / 3.0, 1e-15);
         assert_eq!(f.divided_difference(&mut [3.0, 1.0]), 0.0);
         assert_eq!(f.divided_difference(&mut [3.0, 3.0]), 0.0);
+    }
+
+    #[test]
+    fn infinite_values_at_zero_count_as_those_of_an_odd_function() {
+        let f = SpectralFunction::power(-1.0);
+        close(f.divided_difference(&mut [0.0, 2.0]), 0.25, 1e-15);
+        close(f.divided_difference(&mut [0.0, -2.0, 2.0]), 0.0, 1e-15);
     }
 
     #[test]

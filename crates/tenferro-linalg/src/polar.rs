@@ -14,6 +14,10 @@ use tenferro_core_ops::Var;
 ///
 /// Derivatives exist where A has full rank, at any multiplicity of its singular values.
 ///
+/// For `k = min(m, n)`, U takes `O(m n k)` operations and `O(m n)` memory, and P the `m n^2` and `n^2` of a
+/// product. A derivative of U costs as much as one of [`spectral`](crate::ops::spectral): of order 1, in
+/// forward and in reverse mode, `O(m n k)` operations and `O(m n)` memory.
+///
 /// # Errors
 /// As [`svd`](crate::ops::svd).
 pub fn polar(a: &Var) -> (Var, Var) {

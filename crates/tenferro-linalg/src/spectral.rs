@@ -13,18 +13,24 @@
 //! Divided differences are smooth where eigenvalues meet, so these are right at every degeneracy. `D^n f` is
 //! symmetric in its directions and self-adjoint in each, so [`SpectralDerivative`] is closed under
 //! differentiation and transposition.
+//!
+//! What is orthogonal to A and to every direction takes no part: with orthonormal bases L of the columns of
+//! `[A, E1, .., En]` and R of those of `[A, E1, .., En]^H`, the derivative is that of `L^H A R` along the
+//! `L^H Ei R`, times L and R^H. So a tall matrix of `k` columns is one of `(n + 1) k` rows at most. The bases
+//! depend on the directions, but stand in the evaluation only, which no rule sees.
 
 use crate::{
     batch::{Matrices, Results, count, expect_matrix, expect_stack, failed, unlisted},
     divided::SpectralFunction,
-    matrix::{floating, leading, scale_columns},
-    named::called,
+    matrix::{floating, scale_columns},
+    named::{called, outputs},
+    qr::{Qr, QrOptions},
     stop_gradient::stop_gradient,
-    svd::{svd, svd_full},
+    svd::svd,
 };
 use smallvec::smallvec;
 use tenferro_core_ops::{
-    Arg, Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply1,
+    Arg, Aval, Extent, Fresh, Kernels, Operand, Outs, Primitive, Saves, Tangent, Var, apply1, build,
     ops::{FLOATS, expect, expect_same},
 };
 use tenferro_cpu::CpuBackend;
@@ -32,7 +38,7 @@ use tenferro_internal_dense::{DenseError, allocated};
 use tenferro_tensor::{C64, DType, Error, Result, Scalar, Tensor, dispatch_float};
 
 /// `D^n f(A)[E1, .., En]`, for n = 0 `f(A) = U f(s) V^H`. Inputs: A; U, s and Vh of its singular value
-/// decomposition, full unless A is square, which no rule differentiates; the n directions.
+/// decomposition, which no rule differentiates; the n directions.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SpectralDerivative {
     /// The function.
@@ -62,9 +68,10 @@ impl Primitive for SpectralDerivative {
         expect_order(Self::NAME, x.len() - BASE)?;
         let [m, n] = expect_matrix(Self::NAME, x, 0)?;
         let (dtype, batch) = (x[0].dtype, &x[0].shape[2..]);
-        expect_stack(Self::NAME, "U", x[1], dtype, &[m, m], batch)?;
-        expect_stack(Self::NAME, "s", x[2], dtype.real(), &[&D::min(m, n)], batch)?;
-        expect_stack(Self::NAME, "Vh", x[3], dtype, &[n, n], batch)?;
+        let k = &D::min(m, n);
+        expect_stack(Self::NAME, "U", x[1], dtype, &[m, k], batch)?;
+        expect_stack(Self::NAME, "s", x[2], dtype.real(), &[k], batch)?;
+        expect_stack(Self::NAME, "Vh", x[3], dtype, &[k, n], batch)?;
         for e in &x[BASE..] {
             expect_same(Self::NAME, &[x[0], e])?;
         }
@@ -74,13 +81,15 @@ impl Primitive for SpectralDerivative {
         let [u, s, vh] = [&x[1], &x[2], &x[3]];
         let core = SpectralCore { f: self.f.clone() };
         if x.len() == BASE {
-            let (k, values) = (s.extent(0), apply1(&core, &[s]));
-            return Some(smallvec![scale_columns(&leading(u, 1, &k), &values).matmul(&leading(vh, 0, &k))]);
+            return Some(smallvec![scale_columns(u, &apply1(&core, &[s])).matmul(vh)]);
         }
-        let (uh, v) = (u.adjoint(), vh.adjoint());
-        let e: Vec<Var> = x[BASE..].iter().map(|e| uh.matmul(&e.matmul(&v))).collect();
+        let directions = &x[BASE..];
+        let left = basis(u, directions.iter().cloned());
+        let right = basis(&vh.adjoint(), directions.iter().map(Var::adjoint));
+        let (lh, rh) = (left.adjoint(), right.adjoint());
+        let e: Vec<Var> = directions.iter().map(|e| lh.matmul(&e.matmul(&right))).collect();
         let operands: Vec<&Var> = std::iter::once(s).chain(&e).collect();
-        Some(smallvec![u.matmul(&apply1(&core, &operands).matmul(vh))])
+        Some(smallvec![left.matmul(&apply1(&core, &operands).matmul(&rh))])
     }
     fn jvp(&self, x: &[Var], _: &[Var], t: &[Tangent]) -> Outs<Tangent> {
         let along = t[0].as_ref().map(|da| apply1(self, &x.iter().chain([da]).collect::<Vec<_>>()));
@@ -107,8 +116,26 @@ impl SpectralDerivative {
     }
 }
 
-/// [`SpectralDerivative`] in the basis of the singular vectors. Inputs: s, and the directions `U^H E V`;
-/// without directions, the output is f(s).
+/// The columns of `w`, which are orthonormal, completed to an orthonormal basis of their span and that of the
+/// columns of `e`.
+fn basis(w: &Var, e: impl Iterator<Item = Var>) -> Var {
+    if w.extent(0) == w.extent(1) {
+        return w.clone();
+    }
+    let finite = |e: Var| {
+        // What is not finite has no basis: it makes the result so, by the products of the whole direction.
+        let zero = &e * 0.0;
+        zero.equal(&zero).select(&e, &e.like(0.0))
+    };
+    let all: Vec<Var> = std::iter::once(w.clone()).chain(e.map(finite)).collect();
+    // With a positive diagonal, the first columns of Q are those of `w`.
+    let options = QrOptions { positive: true, ..QrOptions::default() };
+    let [q, _] = outputs(&Qr { options }, &[&build::concatenate(&all, 1)]);
+    q
+}
+
+/// [`SpectralDerivative`] in orthonormal bases that begin with the singular vectors. Inputs: s, and the
+/// directions there; without directions, the output is f(s).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SpectralCore {
     /// The function.
@@ -174,6 +201,12 @@ fn run<T: Scalar>(f: &SpectralFunction, x: &mut [Operand<'_>], y: &[Aval]) -> Re
             continue;
         }
         let (m, n) = (y[0].shape[0], y[0].shape[1]);
+        // Rounding errors in place of a singular value that is 0 have differences of f that are rounding
+        // errors over rounding errors.
+        let unit = if T::DTYPE.real() == DType::F32 { f32::EPSILON as f64 } else { f64::EPSILON };
+        let noise =
+            if f.has_scale() { unit * (m + n) as f64 * s.iter().copied().fold(0.0, f64::max) } else { 0.0 };
+        let s: Vec<f64> = s.into_iter().map(|s| if s <= noise { 0.0 } else { s }).collect();
         let read = |e: &Matrices<T>| {
             let (e, mut copy) = (e.at(b), allocated([m, n], ZERO)?);
             let all = (0..n).flat_map(|j| (0..m).map(move |i| (i, j)));
@@ -314,17 +347,20 @@ impl Path<'_> {
 /// right at every degeneracy. Axes from 2 on are batch axes.
 ///
 /// At singular values that are 0, f must be 0 for this to be well defined; a derivative of f that is infinite
-/// there counts as 0. The n-th derivative costs `(m + n)^(n + 1)` operations from n = 2 on.
+/// there counts as 0. Derivatives take a singular value that is 0 within rounding errors for 0, if f is no
+/// power.
+///
+/// For `k = min(m, n)`, the value takes `O(m n k)` operations and `O(m n)` memory. The derivative of order d,
+/// in forward and in reverse mode, takes a QR factorization of the directions, `O(d^2 m n k)` operations and
+/// `O(d m n)` memory, unless the matrix is square; then, in a basis of these, `O(p^(d + 1))` operations and
+/// `O(d p^2)` memory with `p = min(m + n, (d + 2) k)`.
 ///
 /// # Errors
 /// As [`svd`](crate::ops::svd).
 pub fn spectral(a: &Var, f: &SpectralFunction) -> Var {
     called(SpectralDerivative::NAME, [a], || {
         let a = floating(a);
-        let base = stop_gradient(&a);
-        // The decomposition says what is wrong with a rank below 2.
-        let square = a.rank() < 2 || a.extent(0) == a.extent(1);
-        let (u, s, vh) = if square { svd(&base) } else { svd_full(&base) };
+        let (u, s, vh) = svd(&stop_gradient(&a));
         Ok(apply1(&SpectralDerivative { f: f.clone() }, &[&a, &u, &s, &vh]))
     })
 }

@@ -3,12 +3,12 @@
 mod common;
 
 use common::*;
-use tenferro_core_ops::Var;
+use tenferro_core_ops::{Var, apply1, leaf, vjp_present};
 use tenferro_linalg::{
-    SpectralFunction,
+    SpectralDerivative, SpectralFunction,
     ops::{polar, spectral, svd},
 };
-use tenferro_tensor::{C64, DType, Tensor};
+use tenferro_tensor::{C64, DType, Tensor, Value};
 
 fn with_values(dtype: DType, m: usize, n: usize, values: &[f64]) -> Tensor {
     on_cpu(|| {
@@ -96,5 +96,137 @@ fn sums_over_singular_values_have_second_derivatives_at_multiplets() {
         let sum = on_cpu(|| numbers(&tensor(&f(&[now(&a)])[0]))[0].re);
         assert!((sum - 16.0).abs() < 1e-12, "{sum}");
         check(&format!("{dtype}"), &f, &[a], 2, 1e-6);
+    }
+}
+
+/// `D^n f(A)[E1, .., En]`.
+fn along(f: &SpectralFunction, a: &Var, e: &[Var]) -> Var {
+    let (u, s, vh) = svd(a);
+    let operands: Vec<&Var> = [a, &u, &s, &vh].into_iter().chain(e).collect();
+    apply1(&SpectralDerivative { f: f.clone() }, &operands)
+}
+
+fn gradient(f: impl Fn(&Var) -> Var, a: &Tensor, ct: &Tensor) -> Tensor {
+    let a = leaf(Value::new(a.duplicate().unwrap()));
+    let g = vjp_present(&[(&f(&a), now(ct))], &[&a], false).unwrap();
+    tensor(g[0].as_ref().unwrap())
+}
+
+fn sine() -> SpectralFunction {
+    SpectralFunction::custom(|n, x| (x + n as f64 * std::f64::consts::FRAC_PI_2).sin())
+}
+
+/// A square matrix needs no basis of its directions; with zeros beside it, a tall one is square.
+#[test]
+fn derivatives_of_tall_and_wide_matrices_are_those_with_zeros_beside_them() {
+    let f = sine();
+    for dtype in [DType::F64, DType::C64] {
+        for values in [[1.7, 0.6], [1.0, 1.0], [1.2, 0.0], [0.0, 0.0]] {
+            let a = with_values(dtype, 9, 2, &values);
+            on_cpu(|| {
+                let square = |x: &Var| enlarged(x, 9);
+                for order in 1..4 {
+                    let e: Vec<Var> = (0..order).map(|k| now(&random(dtype, &[9, 2], 40 + k))).collect();
+                    let expected = along(&f, &square(&now(&a)), &e.iter().map(square).collect::<Vec<_>>());
+                    let (tall, expected) = (square(&along(&f, &now(&a), &e)), tensor(&expected));
+                    assert_close(&format!("{values:?} {order}"), &tensor(&tall), &expected, 1e-12);
+                    let turned: Vec<Var> = e.iter().map(Var::adjoint).collect();
+                    let wide = along(&f, &now(&a).adjoint(), &turned).adjoint();
+                    assert_close(&format!("{values:?}^H {order}"), &tensor(&square(&wide)), &expected, 1e-12);
+                }
+            });
+        }
+    }
+}
+
+/// `x` with zeros appended, up to `n` columns.
+fn enlarged(x: &Var, n: usize) -> Var {
+    let t = tensor(x);
+    let values = numbers(&t);
+    let (rows, columns) = (t.shape()[0], t.shape()[1]);
+    let at = |i: &[usize]| if i[1] < columns { values[i[0] + i[1] * rows] } else { C64::new(0.0, 0.0) };
+    now(&from_fn(t.dtype(), &[rows, n], at))
+}
+
+#[test]
+fn derivatives_of_tall_and_wide_matrices_agree_with_differences() {
+    let root = SpectralFunction::power(0.5);
+    let f = move |x: &[Var]| vec![spectral(&x[0], &root)];
+    // Infinite at 0, where the rows beyond the span of the columns are.
+    let inverse = SpectralFunction::power(-1.0);
+    let g = move |x: &[Var]| vec![spectral(&x[0], &inverse)];
+    let h = |x: &[Var]| <[Var; 2]>::from(polar(&x[0])).into();
+    let functions: [(&str, &dyn Fn(&[Var]) -> Vec<Var>); 3] = [("root", &f), ("inverse", &g), ("polar", &h)];
+    for (name, f) in functions {
+        for (m, n) in [(12, 2), (2, 12), (7, 1), (1, 7)] {
+            for dtype in [DType::F64, DType::C64] {
+                let a = with_values(dtype, m, n, &[1.4, 0.9]);
+                check(&format!("{name} {m}x{n} {dtype}"), f, &[a], 2, 1e-6);
+            }
+        }
+    }
+    let cubed = SpectralFunction::power(3.0);
+    let g = move |x: &[Var]| vec![spectral(&x[0], &cubed)];
+    for shape in [&[7, 2, 3][..], &[2, 7, 3], &[0, 2], &[5, 0], &[3, 2, 0]] {
+        check(&format!("{shape:?}"), &g, &[random(DType::C64, shape, 8)], 2, 1e-6);
+    }
+}
+
+const MANY: usize = 25_000;
+
+/// Of `(I, I, ..) diag(s)`, all over the root of their number: directions that are equal in each part turn it
+/// as they turn `diag(s)`, and those of alternating sign are orthogonal to it.
+#[test]
+fn polar_factors_of_long_matrices_have_gradients() {
+    let (s, root) = ([2.0, 0.5], (MANY as f64).sqrt());
+    let (w, z) = ([[0.3, -1.1], [0.7, 0.4]], [[1.3, 0.2], [-0.8, 0.9]]);
+    let long = |f: &dyn Fn(f64, usize, usize) -> f64| {
+        from_fn(DType::F64, &[2 * MANY, 2], |i| {
+            let sign = if i[0] / 2 % 2 == 0 { 1.0 } else { -1.0 };
+            C64::new(f(sign, i[0] % 2, i[1]) / root, 0.0)
+        })
+    };
+    let a = long(&|_, i, j| if i == j { s[i] } else { 0.0 });
+    let ct = long(&|sign, i, j| w[i][j] + sign * z[i][j]);
+    let expected = long(&|sign, i, j| (w[i][j] - w[j][i]) / (s[i] + s[j]) + sign * z[i][j] / s[j]);
+    on_cpu(|| {
+        let u = tensor(&polar(&now(&a)).0);
+        assert_close("U", &u, &long(&|_, i, j| (i == j) as u8 as f64), 1e-14);
+        let g = gradient(|a| polar(a).0, &a, &ct);
+        assert!(distance(&g, &expected) * root < 1e-10, "{:e}", distance(&g, &expected) * root);
+        let turned = |t: &Tensor| tensor(&now(t).adjoint());
+        let g = gradient(|a| spectral(a, &SpectralFunction::sign()), &turned(&a), &turned(&ct));
+        assert!(distance(&turned(&g), &expected) * root < 1e-10);
+    });
+}
+
+#[test]
+fn cubes_of_long_matrices_have_second_derivatives() {
+    for dtype in [DType::F64, DType::C64] {
+        let of = |seed| now(&random(dtype, &[2 * MANY, 2], seed));
+        on_cpu(|| {
+            // Columns of lengths 1 and 2 or so.
+            let (a, e, d) = (of(1) * 0.01, of(2) * 0.01, of(3) * 0.01);
+            let product = |x: &Var, y: &Var, z: &Var| x.matmul(&y.adjoint().matmul(z));
+            let halves = product(&a, &e, &d) + product(&e, &a, &d) + product(&e, &d, &a);
+            let expected = halves + product(&a, &d, &e) + product(&d, &a, &e) + product(&d, &e, &a);
+            let y = along(&SpectralFunction::power(3.0), &a, &[e, d]);
+            let (y, expected) = (tensor(&y), tensor(&expected));
+            assert!(distance(&y, &expected) < 1e-12 * largest(&expected), "{:e}", distance(&y, &expected));
+        });
+    }
+}
+
+#[test]
+fn what_is_not_finite_in_a_cotangent_is_in_the_gradient() {
+    for dtype in [DType::F64, DType::C64] {
+        for shape in [[5, 2], [2, 5]] {
+            let bad = |x| from_fn(dtype, &shape, |i| C64::new(if i == [1, 1] { x } else { 1.0 }, 0.0));
+            for x in [f64::NAN, f64::INFINITY] {
+                let a = random(dtype, &shape, 3);
+                let g = on_cpu(|| gradient(|a| polar(a).0, &a, &bad(x)));
+                assert!(numbers(&g).iter().any(|z| z.norm().is_nan()), "{g}");
+            }
+        }
     }
 }

@@ -82,12 +82,14 @@ fn spectral() -> OpInfo {
     .symbolic(F::Sine, &[&["n", "n"]])
     .symbolic(F::Exp(0.5), &[&["n", "n", "2"]])
     .each([F64, C64_], |o, d| {
-        let degenerate: [([usize; 2], &[f64]); 5] = [
+        let degenerate: [([usize; 2], &[f64]); 7] = [
             ([3, 3], &[1.0, 1.0, 1.0]),
             ([3, 3], &[2.0, 2.0, 0.5]),
             ([3, 3], &[2.0, 0.0, 0.0]),
             ([3, 2], &[1.0, 1.0]),
             ([2, 3], &[0.0, 0.0]),
+            ([7, 2], &[1.0, 0.0]),
+            ([2, 7], &[1.0, 1.0]),
         ];
         o.each(degenerate, |o, (shape, s)| {
             let (a, ct) = (with_values(d, shape, &[s], 13), any(d, &shape, 14));
@@ -144,12 +146,13 @@ fn derivative() -> OpInfo {
     .each(FLOATS, |o, d| {
         let operands = |a: Array, directions: u64| {
             let ([m, n], batch) = extents(&a);
+            let k = m.min(n);
             let s: Vec<Vec<f64>> = matrices(&a).iter().map(|a| a.svd().1).collect();
             let mut x = vec![
                 a.clone(),
-                each_matrix(&a, [m, m], |a| a.svd().0.basis()),
-                stack_vectors(d.real(), m.min(n), batch, &s),
-                each_matrix(&a, [n, n], |a| a.svd().2.basis().adjoint()),
+                each_matrix(&a, [m, k], |a| a.svd().0),
+                stack_vectors(d.real(), k, batch, &s),
+                each_matrix(&a, [k, n], |a| a.svd().2.adjoint()),
             ];
             x.extend((0..directions).map(|k| any(d, &a.shape, 20 + k)));
             x
@@ -158,7 +161,11 @@ fn derivative() -> OpInfo {
             o.sample((), operands(with_values(d, [2, 2], &[&[2.0, 1.0]], 1), n))
                 .sample((), operands(with_values(d, [3, 2], &[&[2.0, 1.0]], 3), n))
                 .sample((), operands(with_values(d, [1, 2], &[&[2.0]], 5), n))
+                // Of more rows, or columns, than the directions span.
+                .sample((), operands(with_values(d, [9, 2], &[&[2.0, 1.0]], 11), n))
+                .sample((), operands(with_values(d, [1, 6], &[&[1.5]], 13), n))
         })
+        .sample((), operands(with_values(d, [5, 2], &[&[2.0, 2.0], &[1.0, 0.0]], 15), 1))
         .sample((), operands(with_values(d, [2, 2], &[&[2.0, 2.0], &[1.0, 0.5]], 7), 2))
         .sample((), operands(any(d, &[0, 2], 9), 1))
     })
@@ -177,9 +184,9 @@ fn derivative() -> OpInfo {
     .symbolic((), &[&["n", "n"], &["n", "n"], &["n"], &["n", "n"], &["n", "n"]])
     .each(
         [
-            ([[3, 2], [2, 2]], 2, ["[3, 2]", "[3, 3]"]),
-            ([[3, 3], [2, 3]], 2, ["[2, 3]", "[2, 2]"]),
-            ([[3, 3], [2, 2]], 3, ["f64[3]", "f64[2]"]),
+            ([[3, 3], [2, 2]], 2, ["[3, 3]", "[3, 2]"]),
+            ([[3, 2], [2, 3]], 2, ["[2, 3]", "[2, 2]"]),
+            ([[3, 2], [2, 2]], 3, ["f64[3]", "f64[2]"]),
         ],
         |o, ([u, vh], k, parts)| {
             let x = vec![any(F64, &[3, 2], 1), any(F64, &u, 2), any(F64, &[k], 3), any(F64, &vh, 4)];
