@@ -24,6 +24,8 @@ fn cube(x: &[Var]) -> Vec<Var> {
     vec![x[0].matmul(&x[0].adjoint()).matmul(&x[0])]
 }
 
+type Function<'a> = &'a dyn Fn(&[Var]) -> Vec<Var>;
+
 #[test]
 fn the_cube_is_a_product() {
     let f = SpectralFunction::power(3.0);
@@ -156,7 +158,7 @@ fn derivatives_of_tall_and_wide_matrices_agree_with_differences() {
     let inverse = SpectralFunction::power(-1.0);
     let g = move |x: &[Var]| vec![spectral(&x[0], &inverse)];
     let h = |x: &[Var]| <[Var; 2]>::from(polar(&x[0])).into();
-    let functions: [(&str, &dyn Fn(&[Var]) -> Vec<Var>); 3] = [("root", &f), ("inverse", &g), ("polar", &h)];
+    let functions: [(&str, Function<'_>); 3] = [("root", &f), ("inverse", &g), ("polar", &h)];
     for (name, f) in functions {
         for (m, n) in [(12, 2), (2, 12), (7, 1), (1, 7)] {
             for dtype in [DType::F64, DType::C64] {
