@@ -109,14 +109,14 @@ fn run_values<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -
 }
 
 /// Which eigenvalue is which of the same matrix, computed in two ways: the permutation p, i64, that makes `w[p]`
-/// as near to y as rounding errors let it. Inputs: y and w, complex. It has no derivative.
+/// as near to y as rounding errors let it. Inputs: y and w. It has no derivative.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct EigenvalueOrder;
 
 impl Primitive for EigenvalueOrder {
     const NAME: &'static str = "eigenvalue_order";
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
-        expect(Self::NAME, x, 2, &[DType::C32, DType::C64])?;
+        expect(Self::NAME, x, 2, FLOATS)?;
         expect_same(Self::NAME, x)?;
         if x[0].shape.is_empty() {
             return Err(Error::rank(Self::NAME, "rank of the eigenvalues", 0, "at least 1"));
@@ -131,7 +131,7 @@ impl Primitive for EigenvalueOrder {
         Saves::NONE
     }
     fn kernels(table: &mut dyn Kernels) {
-        table.on::<CpuBackend, Self>(&[DType::C32, DType::C64], |_, _, x, y, _| {
+        table.on::<CpuBackend, Self>(FLOATS, |_, _, x, y, _| {
             let dtype = x[0].dtype();
             dispatch_float!(dtype, T => pair::<T>(x, y), else Err(unlisted(Self::NAME, dtype)))
         });
