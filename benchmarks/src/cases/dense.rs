@@ -6,10 +6,12 @@ use std::hint::black_box;
 use tenferro_cpu::CpuBackend;
 use tenferro_linalg::prelude::*;
 use tenferro_runtime::prelude::*;
+use tenferro_tensor::C64;
 
 const GEMM: [usize; 5] = [64, 128, 256, 512, 1024];
 const FACTOR: [usize; 8] = [2, 4, 8, 16, 32, 64, 128, 256];
 const EIGEN: [usize; 5] = [2, 8, 32, 128, 256];
+const VALUES: [usize; 4] = [2, 8, 32, 128];
 const CHOLESKY: [usize; 5] = [2, 8, 32, 128, 256];
 const INVERSE: [usize; 3] = [2, 8, 32];
 const QR: [usize; 5] = [2, 8, 32, 128, 256];
@@ -50,6 +52,22 @@ pub(super) fn groups() -> Result<Vec<Vec<Case>>> {
             Case::new(format!("eigh, {n}x{n}"), factored(n), call).beside(format!("eigh_{n}"), &[&a])?,
         ]);
     }
+    for n in VALUES {
+        let a = random(n, n, 5)?;
+        let mut cpu = CpuBackend::with_threads(1);
+        let symmetric = a.add(&a.transpose(&[1, 0], &mut cpu)?, &mut cpu)?;
+        let values = |name: &str, a: &Matrix, call| -> Result<Vec<Case>> {
+            let case = Case::new(format!("{name}, {n}x{n}"), Goal::None, call);
+            Ok(vec![case.beside(format!("{name}_{n}"), &[a])?])
+        };
+        let x = a.duplicate()?;
+        all.push(values("svdvals", &a, subject(move || black_box(&x).svdvals(&mut cpu), row_major))?);
+        let (x, mut cpu) = (symmetric.duplicate()?, CpuBackend::with_threads(1));
+        let call = subject(move || black_box(&x).eigvalsh(&mut cpu), row_major);
+        all.push(values("eigvalsh", &symmetric, call)?);
+        let (x, mut cpu) = (a.duplicate()?, CpuBackend::with_threads(1));
+        all.push(values("eigvals", &a, subject(move || black_box(&x).eigvals(&mut cpu), moduli))?);
+    }
     for n in QR {
         let a = random(n, n, 5)?;
         let mut cpu = CpuBackend::with_threads(1);
@@ -79,6 +97,13 @@ pub(super) fn groups() -> Result<Vec<Vec<Case>>> {
         all.push(vec![case.beside(format!("inv_{n}"), &[&a])?]);
     }
     Ok(all)
+}
+
+/// The moduli of eigenvalues, ascending: each library has these in an order of its own.
+fn moduli(w: TypedTensor<C64>) -> tenferro_tensor::Result<Vec<f64>> {
+    let mut sizes: Vec<f64> = w.to_vec_row_major()?.iter().map(|w| w.norm()).collect();
+    sizes.sort_by(f64::total_cmp);
+    Ok(sizes)
 }
 
 /// A well-conditioned positive definite matrix.

@@ -42,6 +42,22 @@ pub trait Eig: Field {
         rows: *mut i64,
         par: Par,
     ) -> Result<(), DenseError>;
+
+    /// The w of [`eig`](Eig::eig) without V, perhaps in another order.
+    ///
+    /// They are those of a matrix that differs from A by a modest multiple of n eps |A|.
+    ///
+    /// # Errors
+    /// As for [`eig`](Eig::eig).
+    ///
+    /// # Safety
+    /// As for [`eig`](Eig::eig), without V and `rows`.
+    unsafe fn eigvals(
+        n: usize,
+        a: Strided<*const Self>,
+        w: *mut Self::Complex,
+        par: Par,
+    ) -> Result<(), DenseError>;
 }
 
 macro_rules! eig {
@@ -57,6 +73,16 @@ macro_rules! eig {
             ) -> Result<(), DenseError> {
                 // SAFETY: the caller's.
                 unsafe { eig(n, a, w, v, rows, par) }
+            }
+
+            unsafe fn eigvals(
+                n: usize,
+                a: Strided<*const Self>,
+                w: *mut Self::Complex,
+                par: Par,
+            ) -> Result<(), DenseError> {
+                // SAFETY: the caller's.
+                unsafe { eigvals(n, a, w, par) }
             }
         }
     )*};
@@ -115,11 +141,12 @@ unsafe fn eig<T: Provider<Complex: Dense> + Dense>(
                     disturb(scaled);
                 }
                 let found = match attempt {
-                    0 => by_lapack(scaled, values, vectors)?,
-                    _ => T::general_evd(scaled, values, vectors, par)?,
+                    0 => by_lapack(scaled, values, Some(&mut *vectors))?,
+                    _ => T::general_evd(scaled, values, Some(&mut *vectors), par)?,
                 };
                 if found {
-                    T::unpack(values, vectors, w, v);
+                    T::unpack(values, w);
+                    T::unpack_vectors(values, vectors, v);
                     if (Pairs { a: scaled, w, v, rows: &mut *rows }).settle(par)? {
                         return Ok(true);
                     }
@@ -135,14 +162,113 @@ unsafe fn eig<T: Provider<Complex: Dense> + Dense>(
     Ok(())
 }
 
+/// See [`Eig::eigvals`]. For [`graded`] matrices, and where the traces of the matrix and of its square belie the
+/// eigenvalues, these are computed with vectors, which tell whether they are right.
+///
+/// # Errors
+/// Stated there.
+///
+/// # Safety
+/// Stated there.
+unsafe fn eigvals<T: Provider<Complex: Dense> + Dense>(
+    n: usize,
+    a: Strided<*const T>,
+    w: *mut T::Complex,
+    par: Par,
+) -> Result<(), DenseError> {
+    // SAFETY: the caller's promise, and (i, j) lies in the matrix.
+    let at = |i: usize, j: usize| unsafe { *a.ptr.offset(i as isize * a.row + j as isize * a.col) };
+    // SAFETY: the caller's promise.
+    let (largest, values) = unsafe {
+        let largest = half_of_largest_of((n, n), a)?;
+        w.write_bytes(0, n);
+        (largest, std::slice::from_raw_parts_mut(w, n))
+    };
+    let (factor, inverse) = balance(largest, if n == 2 { T::Real::HEADROOM } else { 0 });
+    let done = match n {
+        0 => true,
+        2 => {
+            let elements = [at(0, 0), at(0, 1), at(1, 0), at(1, 1)].map(|x| x.scale(factor));
+            eig_2x2(elements, values, &mut [T::Complex::ZERO; 4]);
+            true
+        }
+        _ => with_zeros::<T, _>(total([(n, n), (2, n)]), |buffer| {
+            let (scaled, found) = buffer.split_at_mut(n * n);
+            for (at_j, j) in scaled.chunks_exact_mut(n).zip(0..) {
+                at_j.iter_mut().enumerate().for_each(|(i, x)| *x = at(i, j).scale(factor));
+            }
+            let mut likely = |found: &[T]| {
+                T::unpack(found, values);
+                traces_agree(scaled, values)
+            };
+            if graded(scaled, n)? {
+                return Ok(false);
+            }
+            Ok((by_lapack(scaled, found, None)? && likely(found))
+                || (T::general_evd(scaled, found, None, par)? && likely(found)))
+        })??,
+    };
+    if done {
+        values.iter_mut().for_each(|w| *w = w.scale(inverse));
+        return Ok(());
+    }
+    let (mut v, mut rows) = (allocated([n, n], T::Complex::ZERO)?, filled([n], 0)?);
+    // SAFETY: the caller's promise, and the sizes of what is allocated.
+    unsafe { eig(n, a, w, v.as_mut_ptr(), rows.as_mut_ptr(), par) }
+}
+
+/// Whether a row or a column has elements, but all of them are below the rounding errors of the largest ones, which
+/// are near 1. See [`disturb`] for what such a matrix may be in for; sums of powers of these eigenvalues vanish as
+/// they should.
+///
+/// # Errors
+/// `Memory`.
+fn graded<T: Field>(a: &[T], n: usize) -> Result<bool, DenseError> {
+    let mut rows = filled([n], T::Real::ZERO)?;
+    let small = |x: T::Real| x != T::Real::ZERO && x < T::Real::EPS;
+    let larger = |x: T::Real, y: T::Real| if x > y { x } else { y };
+    let mut found = false;
+    for column in a.chunks_exact(n) {
+        let mut largest = T::Real::ZERO;
+        for (row, x) in rows.iter_mut().zip(column) {
+            *row = larger(*row, x.abs1());
+            largest = larger(largest, x.abs1());
+        }
+        found |= small(largest);
+    }
+    Ok(found || rows.iter().any(|&row| small(row)))
+}
+
+/// Whether sums of the eigenvalues w and of their squares are the traces of A and of its square: a wrong one almost
+/// surely changes these.
+fn traces_agree<T: Field>(a: &[T], w: &[T::Complex]) -> bool {
+    let n = w.len();
+    let wide = |x: T| T::complex(x.re(), x.im());
+    let mut size = T::Real::ZERO;
+    let (mut first, mut second) = (T::Complex::ZERO, T::Complex::ZERO);
+    for (j, (column, &w)) in a.chunks_exact(n).zip(w).enumerate() {
+        first = first + wide(column[j]) - w;
+        second = second - w * w;
+        for (i, &x) in column.iter().enumerate() {
+            size = size + x.abs2();
+            second = second + wide(x * a[j + i * n]);
+        }
+    }
+    let unit = T::Real::of(40.0 * n as f64) * T::Real::EPS;
+    first.abs() <= unit * size.sqrt() && second.abs() <= unit * size
+}
+
 /// As [`Provider::general_evd`], by LAPACK; false if there is none.
-fn by_lapack<T: Provider>(a: &[T], values: &mut [T], vectors: &mut [T]) -> Result<bool, DenseError> {
+fn by_lapack<T: Provider>(a: &[T], values: &mut [T], vectors: Option<&mut [T]>) -> Result<bool, DenseError> {
     let n = values.len() / 2;
     Ok(blas::has_eig::<T>(n)
         && with_zeros::<T, _>(n * n, |copy| {
             copy.copy_from_slice(a);
             // SAFETY: the slices have the sizes that are asked for, and n is not 0.
-            unsafe { blas::eig(n, copy.as_mut_ptr(), values.as_mut_ptr(), vectors.as_mut_ptr()) }
+            unsafe {
+                let vectors = vectors.map(|v| v.as_mut_ptr());
+                blas::eig(n, copy.as_mut_ptr(), values.as_mut_ptr(), vectors)
+            }
         })??)
 }
 
@@ -391,17 +517,20 @@ fn sign(i: usize, seed: usize) -> f64 {
 
 /// A number of ours that is one of faer's, with its way to store eigenvalues and vectors.
 trait Provider: blas::Eigen {
-    /// Finds the eigenvalues, 2 n numbers, and vectors, n columns, of a column-major matrix; false without
-    /// convergence.
+    /// Finds the eigenvalues, 2 n numbers, and vectors, n columns, if there is room for them, of a column-major
+    /// matrix; false without convergence.
     fn general_evd(
         a: &[Self],
         values: &mut [Self],
-        vectors: &mut [Self],
+        vectors: Option<&mut [Self]>,
         par: Par,
     ) -> Result<bool, DenseError>;
 
-    /// What was found as complex numbers; the vectors are not normalised.
-    fn unpack(values: &[Self], vectors: &[Self], w: &mut [Self::Complex], v: &mut [Self::Complex]);
+    /// The eigenvalues that were found, as complex numbers.
+    fn unpack(values: &[Self], w: &mut [Self::Complex]);
+
+    /// Their vectors, not normalised.
+    fn unpack_vectors(values: &[Self], vectors: &[Self], v: &mut [Self::Complex]);
 }
 
 macro_rules! providers {
@@ -411,30 +540,41 @@ macro_rules! providers {
             fn general_evd(
                 a: &[Self],
                 values: &mut [Self],
-                vectors: &mut [Self],
+                vectors: Option<&mut [Self]>,
                 par: Par,
             ) -> Result<bool, DenseError> {
                 let n = values.len() / 2;
                 let (re, im) = values.split_at_mut(n);
                 let a = MatRef::from_column_major_slice(a, n, n);
-                let vectors = MatMut::from_column_major_slice_mut(vectors, n, n);
+                let vectors = vectors.map(|v| MatMut::from_column_major_slice_mut(v, n, n));
                 let [re, im] = [re, im].map(|x| ColMut::from_slice_mut(x).as_diagonal_mut());
                 let params = Spec::<EvdParams, $r>::default();
-                let (no, yes) = (ComputeEigenvectors::No, ComputeEigenvectors::Yes);
-                let request = evd_scratch::<$r>(n, no, yes, par, params);
+                let right = if vectors.is_some() { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
+                let request = evd_scratch::<$r>(n, ComputeEigenvectors::No, right, par, params);
                 with_stack(request, |stack| {
-                    evd_real(a, re, im, None, Some(vectors), par, stack, params).is_ok()
+                    evd_real(a, re, im, None, vectors, par, stack, params).is_ok()
                 })
+            }
+
+            fn unpack(values: &[Self], w: &mut [Self::Complex]) {
+                let n = w.len();
+                let (re, im) = values.split_at(n);
+                let mut j = 0;
+                while j < n {
+                    w[j] = Complex::new(re[j], im[j]);
+                    j += 1;
+                    if im[j - 1] != 0.0 && j < n {
+                        w[j] = w[j - 1].conj();
+                        j += 1;
+                    }
+                }
             }
 
             // The real and imaginary part of a vector stand in the columns of the two eigenvalues that it
             // and its conjugate belong to.
-            fn unpack(values: &[Self], vectors: &[Self], w: &mut [Self::Complex], v: &mut [Self::Complex]) {
-                let n = w.len();
-                let (re, im) = values.split_at(n);
-                for (w, (&re, &im)) in w.iter_mut().zip(re.iter().zip(im)) {
-                    *w = Complex::new(re, im);
-                }
+            fn unpack_vectors(values: &[Self], vectors: &[Self], v: &mut [Self::Complex]) {
+                let n = values.len() / 2;
+                let im = &values[n..];
                 let mut j = 0;
                 while j < n {
                     let x = &vectors[j * n..];
@@ -443,7 +583,6 @@ macro_rules! providers {
                         j += 1;
                         continue;
                     }
-                    w[j + 1] = w[j].conj();
                     for i in 0..n {
                         let z = Complex::new(x[i], x[i + n]);
                         (v[i + j * n], v[i + (j + 1) * n]) = (z, z.conj());
@@ -458,23 +597,26 @@ macro_rules! providers {
             fn general_evd(
                 a: &[Self],
                 values: &mut [Self],
-                vectors: &mut [Self],
+                vectors: Option<&mut [Self]>,
                 par: Par,
             ) -> Result<bool, DenseError> {
                 let n = values.len() / 2;
                 let a = MatRef::from_column_major_slice(a, n, n);
-                let vectors = MatMut::from_column_major_slice_mut(vectors, n, n);
+                let vectors = vectors.map(|v| MatMut::from_column_major_slice_mut(v, n, n));
                 let values = ColMut::from_slice_mut(&mut values[..n]).as_diagonal_mut();
                 let params = Spec::<EvdParams, Complex<$r>>::default();
-                let (no, yes) = (ComputeEigenvectors::No, ComputeEigenvectors::Yes);
-                let request = evd_scratch::<Complex<$r>>(n, no, yes, par, params);
+                let right = if vectors.is_some() { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
+                let request = evd_scratch::<Complex<$r>>(n, ComputeEigenvectors::No, right, par, params);
                 with_stack(request, |stack| {
-                    evd_cplx(a, values, None, Some(vectors), par, stack, params).is_ok()
+                    evd_cplx(a, values, None, vectors, par, stack, params).is_ok()
                 })
             }
 
-            fn unpack(values: &[Self], vectors: &[Self], w: &mut [Self], v: &mut [Self]) {
+            fn unpack(values: &[Self], w: &mut [Self]) {
                 w.copy_from_slice(&values[..w.len()]);
+            }
+
+            fn unpack_vectors(_: &[Self], vectors: &[Self], v: &mut [Self]) {
                 v.copy_from_slice(vectors);
             }
         }

@@ -42,8 +42,9 @@ pub(crate) trait Provider: blas::Svd {
         par: Par,
     );
 
-    /// A = U diag(s) V^H; false without convergence. The options are whether U and V are square (else thin),
-    /// and whether large bidiagonal matrices are divided and conquered (else QR iterations throughout).
+    /// A = U diag(s) V^H; false without convergence. With `to` go U, V, and whether they are square (else
+    /// thin); without, only the values are computed. `divide` says whether large bidiagonal matrices are divided
+    /// and conquered (else QR iterations throughout).
     ///
     /// # Errors
     /// `Memory`.
@@ -54,9 +55,8 @@ pub(crate) trait Provider: blas::Svd {
         shape: (usize, usize),
         a: Strided<*const Self>,
         s: *mut Self,
-        u: Strided<*mut Self>,
-        v: Strided<*mut Self>,
-        options: (bool, bool),
+        to: Option<(Strided<*mut Self>, Strided<*mut Self>, bool)>,
+        divide: bool,
         par: Par,
     ) -> Result<bool, DenseError>;
 }
@@ -121,30 +121,33 @@ impl<T: blas::Svd + ComplexField> Provider for T {
         (m, n): (usize, usize),
         a: Strided<*const Self>,
         s: *mut Self,
-        u: Strided<*mut Self>,
-        v: Strided<*mut Self>,
-        (full, divide): (bool, bool),
+        to: Option<(Strided<*mut Self>, Strided<*mut Self>, bool)>,
+        divide: bool,
         par: Par,
     ) -> Result<bool, DenseError> {
         let k = m.min(n);
-        let (vectors, mu, nv) = match full {
-            true => (ComputeSvdVectors::Full, m, n),
-            false => (ComputeSvdVectors::Thin, k, k),
+        let vectors = match to {
+            None => ComputeSvdVectors::No,
+            Some((.., false)) => ComputeSvdVectors::Thin,
+            Some((.., true)) => ComputeSvdVectors::Full,
         };
         // SAFETY: the caller's promise.
-        let (a, s, u, v) = unsafe {
-            (
-                MatRef::from_raw_parts(a.ptr, m, n, a.row, a.col),
-                ColMut::from_raw_parts_mut(s, k, 1),
-                MatMut::from_raw_parts_mut(u.ptr, m, mu, u.row, u.col),
-                MatMut::from_raw_parts_mut(v.ptr, n, nv, v.row, v.col),
-            )
+        let (a, s) = unsafe {
+            (MatRef::from_raw_parts(a.ptr, m, n, a.row, a.col), ColMut::from_raw_parts_mut(s, k, 1))
+        };
+        // SAFETY: as above.
+        let matrix = |x: Strided<*mut Self>, rows: usize, full: bool| unsafe {
+            MatMut::from_raw_parts_mut(x.ptr, rows, if full { rows } else { k }, x.row, x.col)
+        };
+        let (u, v) = match to {
+            Some((u, v, full)) => (Some(matrix(u, m, full)), Some(matrix(v, n, full))),
+            None => (None, None),
         };
         let mut params = Spec::<SvdParams, T>::default();
         if !divide {
             params.config.recursion_threshold = usize::MAX;
         }
         let request = svd_scratch::<T>(m, n, vectors, vectors, par, params);
-        with_stack(request, |stack| svd(a, s.as_diagonal_mut(), Some(u), Some(v), par, stack, params).is_ok())
+        with_stack(request, |stack| svd(a, s.as_diagonal_mut(), u, v, par, stack, params).is_ok())
     }
 }

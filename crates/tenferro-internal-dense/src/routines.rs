@@ -153,6 +153,20 @@ pub trait Dense: Cholesky + Eig + Eigh + LuFullPivot + Qr {
         par: Par,
     ) -> Result<(), DenseError>;
 
+    /// The s of [`svd`](Dense::svd) without vectors: as accurate, and the same inputs are errors.
+    ///
+    /// # Errors
+    /// As for [`svd`](Dense::svd).
+    ///
+    /// # Safety
+    /// As for [`svd`](Dense::svd), without U and Vh.
+    unsafe fn svdvals(
+        shape: (usize, usize),
+        a: Strided<*const Self>,
+        s: *mut Self::Real,
+        par: Par,
+    ) -> Result<(), DenseError>;
+
     /// The thin [`svd`](Dense::svd) by the method that it takes for small matrices and falls back on, which tests
     /// reach for large ones by no other way.
     ///
@@ -246,6 +260,16 @@ macro_rules! routines {
             ) -> Result<(), DenseError> {
                 // SAFETY: the caller's.
                 unsafe { svd::svd(shape, a, u, s, vh, vectors, par) }
+            }
+
+            unsafe fn svdvals(
+                shape: (usize, usize),
+                a: Strided<*const Self>,
+                s: *mut Self::Real,
+                par: Par,
+            ) -> Result<(), DenseError> {
+                // SAFETY: the caller's.
+                unsafe { svd::svdvals(shape, a, s, par) }
             }
 
             unsafe fn svd_by_jacobi(

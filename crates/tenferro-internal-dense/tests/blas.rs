@@ -352,7 +352,35 @@ fn reproduces<T: Dense>(a: &[T], b: &[T], n: usize) {
     }
 }
 
-fn factorizations<T: Dense + Abi + Sample>() {
+/// Eigenvalues alone are those with vectors: of the Hermitian matrix in the lower triangle, each; of the matrix itself,
+/// which may be in another order, their sum and that of their squares.
+fn spectra<T: Dense<Complex: Dense>>(n: usize, a: Strided<*const T>) {
+    let (mut w, mut alone, mut v) = (vec![T::Real::ZERO; n], vec![T::Real::ZERO; n], vec![T::ZERO; n * n]);
+    let zero = T::Complex::ZERO;
+    let (mut z, mut lone, mut x) = (vec![zero; n], vec![zero; n], vec![zero; n * n]);
+    let mut rows = vec![0; n];
+    // SAFETY: the outputs have the sizes of the factors.
+    unsafe {
+        T::eigh(n, a, w.as_mut_ptr(), v.as_mut_ptr(), Par::Seq).unwrap();
+        T::eigvalsh(n, a, alone.as_mut_ptr(), Par::Seq).unwrap();
+        T::eig(n, a, z.as_mut_ptr(), x.as_mut_ptr(), rows.as_mut_ptr(), Par::Seq).unwrap();
+        T::eigvals(n, a, lone.as_mut_ptr(), Par::Seq).unwrap();
+    }
+    let size = w[0].abs().to_f64().max(w[n - 1].abs().to_f64());
+    let unit = 30.0 * n as f64 * T::Real::EPS.to_f64();
+    for (w, alone) in w.iter().zip(&alone) {
+        assert!((*w - *alone).abs().to_f64() <= unit * size, "{w:?} {alone:?}");
+    }
+    let size = z.iter().fold(0.0, |sum: f64, z| sum + z.abs().to_f64());
+    let inverse = <T::Complex as Field>::Real::of(1.0 / size);
+    let sums =
+        |z: &[T::Complex]| z.iter().map(|z| z.scale(inverse)).fold([zero; 2], |[s, t], z| [s + z, t + z * z]);
+    for (got, expected) in sums(&lone).into_iter().zip(sums(&z)) {
+        assert!((got - expected).abs().to_f64() <= unit, "{got:?} {expected:?}");
+    }
+}
+
+fn factorizations<T: Dense<Complex: Dense> + Abi + Sample>() {
     let tiny = T::Real::TINY.to_f64();
     for (m, n, scale) in
         [(1, 1, 1.0), (4, 4, 1.0), (7, 3, 1.0), (3, 7, 1.0), (40, 40, 1.0), (40, 40, 4.0 * tiny)]
@@ -387,6 +415,16 @@ fn factorizations<T: Dense + Abi + Sample>() {
         }
         reproduces(&permuted, &product, m + n);
         reproduces(&a, &sum, m + n);
+        let mut values = vec![T::Real::ZERO; k];
+        // SAFETY: there is room for the values.
+        unsafe { T::svdvals((m, n), read, values.as_mut_ptr(), Par::Seq).unwrap() };
+        for (v, s) in values.iter().zip(&s) {
+            let off = (*v - *s).abs().to_f64();
+            assert!(off <= 30.0 * (m + n) as f64 * T::Real::EPS.to_f64() * values[0].to_f64(), "{v:?} {s:?}");
+        }
+        if m == n {
+            spectra(n, read);
+        }
     }
 }
 
@@ -403,7 +441,7 @@ fn factors_reproduce_the_matrix() {
 /// Says that it has found singular values and vectors, and gives 1 and the identity.
 #[allow(clippy::too_many_arguments)]
 unsafe extern "C" fn wrong_gesdd(
-    _: *const u8,
+    job: *const u8,
     m: *const i32,
     n: *const i32,
     _: *mut f64,
@@ -427,7 +465,7 @@ unsafe extern "C" fn wrong_gesdd(
             *work = 1.0;
             return;
         }
-        for i in 0..n * n {
+        for i in (0..n * n).filter(|_| *job != b'N') {
             let x = f64::from(u8::from(i % (n + 1) == 0));
             (*u.add(i), *vt.add(i)) = (x, x);
         }
@@ -489,6 +527,13 @@ fn wrong_factors_of_a_library_are_not_taken() {
         }
         assert_eq!(CALLS.load(Ordering::Relaxed), 2);
         let largest = 3.0 * n as f64 + 1.0;
+        assert!((s[0] - largest).abs() < 1e-12 && (w[n - 1] - largest).abs() < 1e-12, "{s:?} {w:?}");
+        // SAFETY: there is room for the values.
+        unsafe {
+            f64::svdvals((n, n), read, s.as_mut_ptr(), Par::Seq).unwrap();
+            f64::eigvalsh(n, read, w.as_mut_ptr(), Par::Seq).unwrap();
+        }
+        assert_eq!(CALLS.load(Ordering::Relaxed), 4);
         assert!((s[0] - largest).abs() < 1e-12 && (w[n - 1] - largest).abs() < 1e-12, "{s:?} {w:?}");
     }
     // SAFETY: nothing is installed.

@@ -21,8 +21,8 @@ surfaces! {
     fn svd(a) -> [T, R, T] = listed(ops::svd(a));
     /// As `svd`, with U and Vh completed to unitary matrices, `m x m` and `n x n`.
     fn svd_full(a) -> [T, R, T] = listed(ops::svd_full(a));
-    /// The singular values, descending. Their first derivative needs no gaps between them; the second one is
-    /// wrong inside of a multiplet, see [`svdvals`](crate::ops::svdvals).
+    /// The singular values, descending, without vectors. Their first derivative needs no gaps between them; the
+    /// second one is wrong inside of a multiplet, see [`svdvals`](crate::ops::svdvals).
     fn svdvals(a) -> [R] = ops::svdvals(a);
     /// `(U, s, Vh, w)`: the singular values that `limits` (a [`Truncation`](crate::Truncation), or
     /// [`Limits`]) keep, their vectors, and the discarded fraction of the sum of squares, w. A multiplet is
@@ -45,8 +45,8 @@ surfaces! {
     /// infinities are errors. Inside a multiplet only first derivatives are right, and of what does not
     /// depend on its basis even when it splits; see [`eigh`](crate::ops::eigh).
     fn eigh(a) -> [R, T] = paired(ops::eigh(a));
-    /// The eigenvalues of `eigh`, ascending. Their first derivative needs no gaps between them; the second
-    /// one is wrong inside of a multiplet, see [`eigvalsh`](crate::ops::eigvalsh).
+    /// The eigenvalues of `eigh`, ascending, without vectors. Their first derivative needs no gaps between them;
+    /// the second one is wrong inside of a multiplet, see [`eigvalsh`](crate::ops::eigvalsh).
     fn eigvalsh(a) -> [R] = ops::eigvalsh(a);
     /// `(w, V)` with `A V = B V diag(w)` and `V^H B V = 1` for a Hermitian A and a positive definite B: w
     /// real and ascending. Batch axes are aligned, dtypes promoted. Of both, the lower triangle is given;
@@ -58,8 +58,8 @@ surfaces! {
     /// only first derivatives are right, and of what does not depend on its basis even when it splits; see
     /// [`eig`](crate::ops::eig).
     fn eig(a) -> [C, C] = paired(ops::eig(a));
-    /// The eigenvalues of `eig`. Their first derivative needs no gaps between them; the second one is wrong
-    /// inside of a multiplet, see [`eigvals`](crate::ops::eigvals).
+    /// The eigenvalues of `eig`, without vectors and perhaps in another order. Their first derivative needs no
+    /// gaps between them; the second one is wrong inside of a multiplet, see [`eigvals`](crate::ops::eigvals).
     fn eigvals(a) -> [C] = ops::eigvals(a);
     /// `(p, L, U)` with `A[p, :] = L U`: p an i64 vector, L `m x k` lower triangular with diagonal 1, U
     /// `k x n` upper triangular.

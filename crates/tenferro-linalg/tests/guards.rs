@@ -75,7 +75,7 @@ fn misfits() -> Vec<(&'static str, Call, Vec<Tensor>)> {
         ("eigh", |x| eigh(&x[0]).0, vec![wide()]),
         ("eigh_generalized", |x| eigh_generalized(&x[0], &x[1]).0, vec![square(), wide()]),
         ("eigh_generalized", |x| eigh_generalized(&x[0], &x[1]).0, vec![square(), matrix(3, 3)]),
-        ("eig", |x| eigvals(&x[0]), vec![wide()]),
+        ("eigvals", |x| eigvals(&x[0]), vec![wide()]),
         ("solve", |x| solve(&x[0], &x[1]), vec![square(), three()]),
         ("solve", |x| solve(&x[0], &x[1]), vec![square(), vector(3)]),
         ("cholesky_solve", |x| cholesky_solve(&x[0], &x[1], System::left()), vec![square(), three()]),

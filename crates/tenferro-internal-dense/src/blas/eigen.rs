@@ -14,6 +14,7 @@ pub(crate) trait Eigen: Library {
     /// As for [`eigh`]; n is not 0.
     unsafe fn heevd(
         routine: Self::Heevd,
+        job: u8,
         n: i32,
         v: *mut Self,
         w: *mut Self::Real,
@@ -28,7 +29,7 @@ pub(crate) trait Eigen: Library {
         n: i32,
         a: *mut Self,
         w: *mut Self,
-        v: *mut Self,
+        v: Option<*mut Self>,
     ) -> Result<bool, DenseError>;
 }
 
@@ -38,18 +39,23 @@ pub(crate) fn has_eigh<T: Library>(n: usize) -> bool {
     routines::<T>(n).is_some_and(|routines| routines.heevd.is_some())
 }
 
-/// The eigenvalues, ascending, and vectors of the Hermitian matrix whose lower triangle is in `v`, in its place;
-/// false if it was not done.
+/// The eigenvalues, ascending, of the Hermitian matrix whose lower triangle is in `v`, and in its place the vectors
+/// if these are asked for; false if it was not done.
 ///
 /// # Safety
 /// `v` is n x n, `w` has room for n numbers.
-pub(crate) unsafe fn eigh<T: Eigen>(n: usize, v: *mut T, w: *mut T::Real) -> Result<bool, DenseError> {
+pub(crate) unsafe fn eigh<T: Eigen>(
+    n: usize,
+    v: *mut T,
+    w: *mut T::Real,
+    vectors: bool,
+) -> Result<bool, DenseError> {
     let (Some(heevd), Ok(n)) = (routines::<T>(n).and_then(|routines| routines.heevd), i32::try_from(n))
     else {
         return Ok(false);
     };
     // SAFETY: the caller's promise.
-    unsafe { T::heevd(heevd, n, v, w) }
+    unsafe { T::heevd(heevd, if vectors { b'V' } else { b'N' }, n, v, w) }
 }
 
 /// Whether [`eig`] is there for order n.
@@ -58,13 +64,18 @@ pub(crate) fn has_eig<T: Library>(n: usize) -> bool {
     routines::<T>(n).is_some_and(|routines| routines.geev.is_some())
 }
 
-/// Eigenvalues and vectors of a matrix that is destroyed; false if it was not done. Of a real matrix, `w` has the n
+/// Eigenvalues and, unless left out, vectors of a matrix that is destroyed; false if it was not done. Of a real matrix, `w` has the n
 /// real parts and then the n imaginary ones, and for a pair of complex eigenvalues the columns of `v` are the real
 /// and the imaginary part of the first one's vector.
 ///
 /// # Safety
 /// `a` and `v` are n x n; `w` has room for n complex numbers.
-pub(crate) unsafe fn eig<T: Eigen>(n: usize, a: *mut T, w: *mut T, v: *mut T) -> Result<bool, DenseError> {
+pub(crate) unsafe fn eig<T: Eigen>(
+    n: usize,
+    a: *mut T,
+    w: *mut T,
+    v: Option<*mut T>,
+) -> Result<bool, DenseError> {
     let (Some(geev), Ok(n)) = (routines::<T>(n).and_then(|routines| routines.geev), i32::try_from(n)) else {
         return Ok(false);
     };
@@ -75,13 +86,19 @@ pub(crate) unsafe fn eig<T: Eigen>(n: usize, a: *mut T, w: *mut T, v: *mut T) ->
 macro_rules! eigen {
     ($($r:ty)*) => {$(
         impl Eigen for $r {
-            unsafe fn heevd(routine: RealHeevd<$r>, n: i32, v: *mut $r, w: *mut $r) -> Result<bool, DenseError> {
+            unsafe fn heevd(
+                routine: RealHeevd<$r>,
+                job: u8,
+                n: i32,
+                v: *mut $r,
+                w: *mut $r,
+            ) -> Result<bool, DenseError> {
                 let order = n as usize;
                 let mut iwork = filled([3 + 5 * order], 0)?;
                 let liwork = iwork.len() as i32;
                 with_work(|work, lwork, info| {
                     // SAFETY: the caller's promise, and the workspace is of the length asked for.
-                    unsafe { routine(&b'V', &b'L', &n, v, &n, w, work, lwork, iwork.as_mut_ptr(), &liwork, info) }
+                    unsafe { routine(&job, &b'L', &n, v, &n, w, work, lwork, iwork.as_mut_ptr(), &liwork, info) }
                 })
             }
 
@@ -90,22 +107,29 @@ macro_rules! eigen {
                 n: i32,
                 a: *mut $r,
                 w: *mut $r,
-                v: *mut $r,
+                v: Option<*mut $r>,
             ) -> Result<bool, DenseError> {
                 // SAFETY: there is room for 2 n numbers.
                 let imaginary = unsafe { w.add(n as usize) };
                 let none = std::ptr::null_mut();
+                let (job, v) = v.map_or((b'N', none), |v| (b'V', v));
                 with_work(|work, lwork, info| {
                     // SAFETY: the caller's promise, and the workspace is of the length asked for.
                     unsafe {
-                        routine(&b'N', &b'V', &n, a, &n, w, imaginary, none, &1, v, &n, work, lwork, info);
+                        routine(&b'N', &job, &n, a, &n, w, imaginary, none, &1, v, &n, work, lwork, info);
                     }
                 })
             }
         }
 
         impl Eigen for Complex<$r> {
-            unsafe fn heevd(routine: ComplexHeevd<$r>, n: i32, v: *mut Self, w: *mut $r) -> Result<bool, DenseError> {
+            unsafe fn heevd(
+                routine: ComplexHeevd<$r>,
+                job: u8,
+                n: i32,
+                v: *mut Self,
+                w: *mut $r,
+            ) -> Result<bool, DenseError> {
                 let order = n as usize;
                 let mut iwork = filled([3 + 5 * order], 0)?;
                 // The length that the documentation of CHEEVD asks for.
@@ -115,7 +139,7 @@ macro_rules! eigen {
                     // SAFETY: the caller's promise, and the workspaces are of the lengths asked for.
                     unsafe {
                         routine(
-                            &b'V', &b'L', &n, v, &n, w, work, lwork, rwork.as_mut_ptr(), &lrwork,
+                            &job, &b'L', &n, v, &n, w, work, lwork, rwork.as_mut_ptr(), &lrwork,
                             iwork.as_mut_ptr(), &liwork, info,
                         );
                     }
@@ -127,14 +151,15 @@ macro_rules! eigen {
                 n: i32,
                 a: *mut Self,
                 w: *mut Self,
-                v: *mut Self,
+                v: Option<*mut Self>,
             ) -> Result<bool, DenseError> {
                 let mut rwork: SmallVec<[$r; 64]> = filled([2, n as usize], 0.0)?;
                 let none = std::ptr::null_mut();
+                let (job, v) = v.map_or((b'N', none), |v| (b'V', v));
                 with_work(|work, lwork, info| {
                     // SAFETY: the caller's promise, and the workspaces are of the lengths asked for.
                     unsafe {
-                        routine(&b'N', &b'V', &n, a, &n, w, none, &1, v, &n, work, lwork, rwork.as_mut_ptr(), info);
+                        routine(&b'N', &job, &n, a, &n, w, none, &1, v, &n, work, lwork, rwork.as_mut_ptr(), info);
                     }
                 })
             }

@@ -120,23 +120,27 @@ pub(crate) fn has_svd<T: Library>(order: usize) -> bool {
     routines::<T>(order).is_some_and(|routines| routines.gesdd.is_some())
 }
 
-/// A = U diag(s) Vh, destroying A; false if it was not done.
+/// A = U diag(s) Vh, destroying A, or the values alone; false if it was not done.
 ///
 /// # Safety
-/// `a` is an m x n matrix; the outputs have the shapes of [`svd`](crate::Dense::svd).
+/// `a` is an m x n matrix; the outputs have the shapes of [`svd`](crate::Dense::svd), and are not written where
+/// no vectors are asked for.
 pub(crate) unsafe fn svd<T: Svd>(
     (m, n): (usize, usize),
     a: *mut T,
     u: *mut T,
     s: *mut T::Real,
     vh: *mut T,
-    vectors: Vectors,
+    vectors: Option<Vectors>,
 ) -> Result<bool, DenseError> {
     let call = || {
         let gesdd = routines::<T>(m.max(n))?.gesdd?;
-        let full = vectors == Vectors::Full;
-        let [rows, columns, ldvt] = ints([m, n, if full { n } else { m.min(n) }])?;
-        let job = if full { b'A' } else { b'S' };
+        let (job, ldvt) = match vectors {
+            None => (b'N', 1),
+            Some(Vectors::Thin) => (b'S', m.min(n)),
+            Some(Vectors::Full) => (b'A', n),
+        };
+        let [rows, columns, ldvt] = ints([m, n, ldvt])?;
         // SAFETY: the caller's promise.
         Some(unsafe { T::gesdd(gesdd, job, [rows, columns, ldvt.max(1)], a, s, u, vh) })
     };

@@ -20,7 +20,7 @@ use num_complex::Complex;
 use crate::plausible::{Factors, image};
 use crate::svd::{balance, half_of_largest};
 use crate::workspace::{total, with_stack, with_zeros};
-use crate::{DenseError, Field, Strided, blas};
+use crate::{DenseError, Field, Real, Strided, blas};
 use two_by_two::eigh_2x2;
 
 /// Eigenvalues and eigenvectors of Hermitian matrices.
@@ -45,6 +45,20 @@ pub trait Eigh: Field {
         v: *mut Self,
         par: Par,
     ) -> Result<(), DenseError>;
+
+    /// The w of [`eigh`](Eigh::eigh) without V: as accurate, and the same inputs are errors.
+    ///
+    /// # Errors
+    /// As for [`eigh`](Eigh::eigh).
+    ///
+    /// # Safety
+    /// As for [`eigh`](Eigh::eigh), without V.
+    unsafe fn eigvalsh(
+        n: usize,
+        a: Strided<*const Self>,
+        w: *mut Self::Real,
+        par: Par,
+    ) -> Result<(), DenseError>;
 }
 
 macro_rules! eigh {
@@ -58,7 +72,17 @@ macro_rules! eigh {
                 par: Par,
             ) -> Result<(), DenseError> {
                 // SAFETY: the caller's.
-                unsafe { eigh(n, a, w, v, par) }
+                unsafe { eigh(n, a, w, Some(v), par) }
+            }
+
+            unsafe fn eigvalsh(
+                n: usize,
+                a: Strided<*const Self>,
+                w: *mut Self::Real,
+                par: Par,
+            ) -> Result<(), DenseError> {
+                // SAFETY: the caller's.
+                unsafe { eigh(n, a, w, None, par) }
             }
         }
     )*};
@@ -69,7 +93,7 @@ eigh!(f32 f64 Complex<f32> Complex<f64>);
 /// Largest order for which the own loops beat faer, for real and for complex elements.
 const OWN: [usize; 2] = [64, 64];
 
-/// See [`Eigh::eigh`].
+/// See [`Eigh::eigh`], and [`Eigh::eigvalsh`] where there is no room for V.
 ///
 /// # Safety
 /// Stated there.
@@ -77,7 +101,7 @@ unsafe fn eigh<T: Provider>(
     n: usize,
     a: Strided<*const T>,
     w: *mut T::Real,
-    v: *mut T,
+    v: Option<*mut T>,
     par: Par,
 ) -> Result<(), DenseError> {
     // SAFETY: the caller's promise.
@@ -94,7 +118,7 @@ unsafe fn eigh<T: Provider>(
         let small = n <= OWN[usize::from(T::COMPLEX)];
         let done = (small && job.by_tridiagonal()?)
             || job.by_faer(true, par)?
-            || job.by_faer(false, par)?
+            || (v.is_some() && job.by_faer(false, par)?)
             || (!small && job.by_tridiagonal()?);
         if done { Ok(()) } else { Err(DenseError::NoConvergence) }
     }
@@ -117,7 +141,7 @@ struct Job<T: Field> {
     a: Strided<*const T>,
     largest: T::Real,
     w: *mut T::Real,
-    v: *mut T,
+    v: Option<*mut T>,
 }
 
 impl<T: Provider> Job<T> {
@@ -129,24 +153,30 @@ impl<T: Provider> Job<T> {
     unsafe fn by_lapack(&self) -> Result<bool, DenseError> {
         let &Job { n, a, w, v, .. } = self;
         let (factor, inverse) = balance(self.largest, 0);
-        // SAFETY: the sizes of the outputs are those that the caller promised.
-        unsafe {
-            for j in 0..n {
-                for i in 0..n {
-                    let x = if i < j { T::ZERO } else { element(a, i, j).scale(factor) };
-                    v.add(i + j * n).write(x);
+        let own = if v.is_some() { 0 } else { total([(n, n)]) };
+        with_zeros::<T, _>(own, |buffer| {
+            let to = v.unwrap_or(buffer.as_mut_ptr());
+            // SAFETY: the sizes of the outputs are those that the caller promised, and that of the buffer is that
+            // of V.
+            unsafe {
+                for j in 0..n {
+                    for i in 0..n {
+                        let x = if i < j { T::ZERO } else { element(a, i, j).scale(factor) };
+                        to.add(i + j * n).write(x);
+                    }
                 }
+                w.write_bytes(0, n);
+                let values = std::slice::from_raw_parts_mut(w, n);
+                let done = n > 0 && blas::eigh(n, to, w, v.is_some())?;
+                let good = done && values.is_sorted() && self.plausible(factor, &|k| values[k])?;
+                values.iter_mut().for_each(|w| *w = *w * inverse);
+                Ok(good)
             }
-            w.write_bytes(0, n);
-            let values = std::slice::from_raw_parts_mut(w, n);
-            let done = n > 0 && blas::eigh(n, v, w)?;
-            let good = done && values.is_sorted() && self.plausible(factor, &|k| values[k])?;
-            values.iter_mut().for_each(|w| *w = *w * inverse);
-            Ok(good)
-        }
+        })?
     }
 
-    /// Whether V, which is written, and these eigenvalues are those of A times `factor`; see [`Factors`].
+    /// Whether V, which is written, and these eigenvalues are those of A times `factor`; see [`Factors`]. Without
+    /// V, whether their sum and that of their squares are the trace of this matrix and that of its square.
     ///
     /// # Errors
     /// `Memory`.
@@ -154,7 +184,24 @@ impl<T: Provider> Job<T> {
     /// # Safety
     /// The promise of [`eigh`]; n is not 0.
     unsafe fn plausible(&self, factor: T::Real, w: &dyn Fn(usize) -> T::Real) -> Result<bool, DenseError> {
-        let &Job { n, a, v, .. } = self;
+        let &Job { n, a, .. } = self;
+        let Some(v) = self.v else {
+            let mut off = [T::Real::ZERO; 2];
+            let mut size = T::Real::ZERO;
+            for j in 0..n {
+                for i in j..n {
+                    // SAFETY: (i, j) lies in the triangle.
+                    let x = unsafe { element(a, i, j) }.scale(factor);
+                    size = size + if i == j { x.abs2() } else { x.abs2() + x.abs2() };
+                    off[0] = off[0] + if i == j { x.re() } else { T::Real::ZERO };
+                }
+                off[0] = off[0] - w(j);
+                off[1] = off[1] + w(j) * w(j);
+            }
+            off[1] = off[1] - size;
+            let unit = T::Real::of(40.0 * n as f64) * T::Real::EPS;
+            return Ok(off[0].abs() <= unit * size.sqrt() && off[1].abs() <= unit * size);
+        };
         let at = |i: usize, j: usize| {
             // SAFETY: (i, j), or (j, i), lies in the triangle.
             let x = unsafe { if i < j { element(a, j, i).conj() } else { element(a, i, j) } };
@@ -168,8 +215,8 @@ impl<T: Provider> Job<T> {
         unsafe { factors.plausible((n, n), image((n, n), at)?, largest) }
     }
 
-    /// By faer, with divide and conquer (for n >= 128) or by QR iterations only; false if the result is
-    /// unusable.
+    /// By faer, with divide and conquer (for n >= 128) or, as always without V, by QR iterations only; false if the
+    /// result is unusable.
     ///
     /// # Safety
     /// The promise of [`eigh`].
@@ -204,7 +251,7 @@ impl<T: Provider> Job<T> {
 /// A number of ours that is one of faer's.
 trait Provider: blas::Eigen {
     /// A = V diag(w) V^H, w ascending, of the lower triangle; all column-major. False without convergence.
-    /// With `divide`, large tridiagonal matrices are divided and conquered.
+    /// With `divide`, large tridiagonal matrices are divided and conquered. V may be left out.
     ///
     /// # Safety
     /// A and V are n x n, w has n elements.
@@ -212,7 +259,7 @@ trait Provider: blas::Eigen {
         n: usize,
         a: *const Self,
         w: *mut Self,
-        v: *mut Self,
+        v: Option<*mut Self>,
         divide: bool,
         par: Par,
     ) -> Result<bool, DenseError>;
@@ -224,7 +271,7 @@ impl<T: blas::Eigen + ComplexField> Provider for T {
         n: usize,
         a: *const Self,
         w: *mut Self,
-        v: *mut Self,
+        v: Option<*mut Self>,
         divide: bool,
         par: Par,
     ) -> Result<bool, DenseError> {
@@ -234,16 +281,15 @@ impl<T: blas::Eigen + ComplexField> Provider for T {
             (
                 MatRef::from_raw_parts(a, n, n, 1, ld),
                 ColMut::from_raw_parts_mut(w, n, 1),
-                MatMut::from_raw_parts_mut(v, n, n, 1, ld),
+                v.map(|v| MatMut::from_raw_parts_mut(v, n, n, 1, ld)),
             )
         };
+        let vectors = if v.is_some() { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
         let mut params = Spec::<SelfAdjointEvdParams, T>::default();
         if !divide {
             params.config.recursion_threshold = usize::MAX;
         }
-        let request = self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::Yes, par, params);
-        with_stack(request, |stack| {
-            self_adjoint_evd(a, w.as_diagonal_mut(), Some(v), par, stack, params).is_ok()
-        })
+        let request = self_adjoint_evd_scratch::<T>(n, vectors, par, params);
+        with_stack(request, |stack| self_adjoint_evd(a, w.as_diagonal_mut(), v, par, stack, params).is_ok())
     }
 }

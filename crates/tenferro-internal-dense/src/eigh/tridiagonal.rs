@@ -31,7 +31,8 @@ impl<T: Field> Job<T> {
     pub(super) unsafe fn by_tridiagonal(&self) -> Result<bool, DenseError> {
         // Not zero even for an empty matrix.
         let ld = self.n.max(1).next_multiple_of(BLOCK);
-        with_zeros::<T, _>(total([(2 * ld, self.n), (2, ld)]), |buffer| {
+        let matrices = if self.v.is_some() { 2 } else { 1 };
+        with_zeros::<T, _>(total([(matrices * ld, self.n), (2, ld)]), |buffer| {
             // SAFETY: the caller's promise.
             vectorised(|| unsafe {
                 match ld {
@@ -51,7 +52,7 @@ impl<T: Field> Job<T> {
         let ld = if LD > 0 { LD } else { ld };
         let (factor, inverse) = balance(self.largest, T::Real::HEADROOM);
         let (a, buffer) = buffer.split_at_mut(ld * n);
-        let (q, buffer) = buffer.split_at_mut(ld * n);
+        let (q, buffer) = buffer.split_at_mut(if self.v.is_some() { ld * n } else { 0 });
         let (p, tau) = buffer.split_at_mut(ld);
         for j in 0..n {
             for i in j..n {
@@ -64,12 +65,14 @@ impl<T: Field> Job<T> {
         let zeros = || Band::<T::Real>::from_elem(T::Real::ZERO, n);
         let (mut d, mut e) = (zeros(), zeros());
         reduce(a, ld, &mut d, &mut e, tau, p);
-        accumulate(a, ld, tau, q);
+        if self.v.is_some() {
+            accumulate(a, ld, tau, q);
+        }
         // The iteration finds small eigenvalues at the top first.
         if n > 1 && d[0].abs() > d[n - 1].abs() {
             d.reverse();
             e[..n - 1].reverse();
-            for j in 0..n / 2 {
+            for j in (0..n / 2).filter(|_| self.v.is_some()) {
                 let (left, right) = q.split_at_mut((n - 1 - j) * ld);
                 left[j * ld..][..ld].swap_with_slice(&mut right[..ld]);
             }
@@ -87,7 +90,9 @@ impl<T: Field> Job<T> {
             // SAFETY: the caller's promise on the outputs.
             unsafe {
                 self.w.add(j).write(d[from] * inverse);
-                std::ptr::copy_nonoverlapping(q[from * ld..].as_ptr(), self.v.add(j * n), n);
+                if let Some(v) = self.v {
+                    std::ptr::copy_nonoverlapping(q[from * ld..].as_ptr(), v.add(j * n), n);
+                }
             }
         }
         true
@@ -192,7 +197,7 @@ fn accumulate<T: Field>(a: &[T], ld: usize, tau: &[T], q: &mut [T]) {
 
 /// Diagonalises the tridiagonal matrix by implicit QL iterations with Wilkinson's shift, which converge
 /// globally (B. N. Parlett, "The Symmetric Eigenvalue Problem", 1980, chapter 8), and multiplies Q by their
-/// rotations. False if too many were needed.
+/// rotations, unless it is empty. False if too many were needed.
 #[inline(always)]
 fn iterate<T: Field>(d: &mut [T::Real], e: &mut [T::Real], q: &mut [T], ld: usize) -> bool {
     // About 1.7 are needed for each eigenvalue; the bound only guards against cycling on rounding errors.
@@ -241,6 +246,9 @@ fn iterate<T: Field>(d: &mut [T::Real], e: &mut [T::Real], q: &mut [T], ld: usiz
                 p = s * r;
                 d[i + 1] = g + p;
                 g = c * r - b;
+                if q.is_empty() {
+                    continue;
+                }
                 let (left, right) = q.split_at_mut((i + 1) * ld);
                 for (x, y) in left[i * ld..].iter_mut().zip(&mut right[..ld]) {
                     let (a, b) = (*x, *y);

@@ -44,7 +44,7 @@ pub(super) unsafe fn eigh_2x2<T: Field>(job: &Job<T>) {
 }
 
 impl<T: Field> Job<T> {
-    /// Writes the eigenvalues and the vectors, whose second components get the phase.
+    /// Writes the eigenvalues and, if asked for, the vectors, whose second components get the phase.
     ///
     /// # Safety
     /// The promise of [`eigh`](super::eigh) for n = 2.
@@ -54,8 +54,10 @@ impl<T: Field> Job<T> {
         unsafe {
             for j in 0..2 {
                 self.w.add(j).write(w[j]);
-                self.v.add(2 * j).write(T::real(v[j][0]));
-                self.v.add(2 * j + 1).write(phase.scale(v[j][1]));
+                if let Some(to) = self.v {
+                    to.add(2 * j).write(T::real(v[j][0]));
+                    to.add(2 * j + 1).write(phase.scale(v[j][1]));
+                }
             }
         }
     }

@@ -25,12 +25,14 @@ impl<T: Field> Job<T> {
     /// `Memory`.
     ///
     /// # Safety
-    /// The promise of [`svd`](super::svd).
+    /// The promise of [`svd`](super::svd), or of [`svdvals`](super::svdvals).
     pub(super) unsafe fn by_bidiagonal(&self) -> Result<bool, DenseError> {
         let (rows, k) = (self.m.max(self.n), self.m.min(self.n));
         let (tall, square) = (height::<T>(rows), height::<T>(k));
-        let first = if rows > k { tall * (k + GROUP) } else { 0 };
-        let lines = first + square * (4 * k + 1);
+        // The second half of each is for vectors.
+        let vectors = usize::from(self.vectors.is_some());
+        let first = if rows > k { tall * (k + vectors * GROUP) } else { 0 };
+        let lines = first + square * (2 * k + 1 + vectors * 2 * k);
         with_zeros::<T::Real, _>((lines + 1) * LANES, |buffer| {
             // SAFETY: a line is an array of reals, for which zero bits are zeros.
             let (_, buffer, _) = unsafe { buffer.align_to_mut::<Line<T::Real>>() };
@@ -64,8 +66,8 @@ impl<T: Field> Loops for Work<'_, T> {
         let (factor, inverse) = balance(job.largest, T::Real::HEADROOM);
         let (a, rest) = rest.split_at_mut(square * k);
         let (y, rest) = rest.split_at_mut(square * k);
-        let (u, rest) = rest.split_at_mut(square * k);
-        let (v, z) = rest.split_at_mut(square * k);
+        let (z, rest) = rest.split_at_mut(square);
+        let (u, v) = rest.split_at_mut(rest.len() / 2);
         // SAFETY: (i, j) lies in the tall one of A and A^H.
         let element = |i: usize, j: usize| unsafe { job.at(i, j, wide) }.scale(factor);
         let (q, columns) = first.split_at_mut(if rows > k { tall * k } else { 0 });
@@ -84,9 +86,11 @@ impl<T: Field> Loops for Work<'_, T> {
         let (mut d, mut e) = (zeros(), zeros());
         let (mut tau_u, mut tau_v) = (Diagonal::<T>::new(), Diagonal::<T>::new());
         reduce::<T, FMA>(a, y, z, square, (&mut d, &mut e), (&mut tau_u, &mut tau_v));
-        accumulate::<T, FMA>(a, square, &tau_u, u, 0);
-        put(v, 0, T::ONE);
-        accumulate::<T, FMA>(y, square, &tau_v, v, 1);
+        if job.vectors.is_some() {
+            accumulate::<T, FMA>(a, square, &tau_u, u, 0);
+            put(v, 0, T::ONE);
+            accumulate::<T, FMA>(y, square, &tau_v, v, 1);
+        }
         // Fourth powers of the elements are next.
         let excess = T::Real::HEADROOM - iterated::<T::Real>();
         d.iter_mut().chain(&mut e).for_each(|x| *x = *x * T::Real::power(-excess));
@@ -99,7 +103,7 @@ impl<T: Field> Loops for Work<'_, T> {
         order.sort_unstable_by(|&i, &j| d[j].abs().partial_cmp(&d[i].abs()).unwrap_or(Ordering::Equal));
         let (left, right) = if wide { (job.vh, job.u) } else { (job.u, job.vh) };
         // U of the tall matrix is Q [U; 0], with unit columns appended if it is to be square.
-        let count = if job.full { rows } else { k };
+        let count = if job.full() { rows } else { k };
         // SAFETY: the outputs have the promised sizes. U of a wide matrix is V of the tall one and vice
         // versa.
         unsafe {
@@ -115,6 +119,9 @@ impl<T: Field> Loops for Work<'_, T> {
             };
             for (j, &from) in order.iter().enumerate() {
                 job.s.add(j).write(d[from].abs() * T::Real::power(excess) * inverse);
+                if job.vectors.is_none() {
+                    continue;
+                }
                 let column = &v[from * square..][..square];
                 let negative = d[from] < T::Real::ZERO;
                 for i in 0..k {
@@ -126,7 +133,7 @@ impl<T: Field> Loops for Work<'_, T> {
                     write_left(j, &u[from * square..][..square]);
                 }
             }
-            if rows > k {
+            if rows > k && job.vectors.is_some() {
                 for start in (0..count).step_by(GROUP) {
                     columns.fill(Line::NONE);
                     let size = GROUP.min(count - start);

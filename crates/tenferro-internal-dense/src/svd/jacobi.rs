@@ -3,6 +3,8 @@
 // Index loops over several columns at once are clearer than zipped iterators here.
 #![allow(clippy::needless_range_loop)]
 
+use std::cmp::Ordering;
+
 use super::{Job, balance, negligible};
 use crate::householder::Reflection;
 use crate::simd::{Loops, dispatch};
@@ -16,7 +18,7 @@ impl<T: Field> Job<T> {
     /// `Memory`.
     ///
     /// # Safety
-    /// The promise of [`svd`](super::svd).
+    /// The promise of [`svd`](super::svd), or of [`svdvals`](super::svdvals).
     pub(super) unsafe fn by_jacobi(&self) -> Result<(), DenseError> {
         let wide = self.m < self.n;
         let (rows, k) = (self.m.max(self.n), self.m.min(self.n));
@@ -24,17 +26,18 @@ impl<T: Field> Job<T> {
         let ld = k.max(1).next_multiple_of(4);
         let (mut permutation, mut norms) = (filled([k], 0u32)?, filled([k], T::Real::ZERO)?);
         let lists = (&mut permutation[..], &mut norms[..]);
-        with_zeros::<T, _>(total([(rows, k), (2 * ld, k), (2, k), (1, rows)]), |buffer| {
+        let sides = if self.vectors.is_some() { 2 } else { 1 };
+        with_zeros::<T, _>(total([(rows, k), (sides * ld, k), (2, k), (1, rows)]), |buffer| {
             // SAFETY: the caller's promise.
             unsafe { dispatch(Jacobi { job: self, buffer, lists, shape: (rows, k), wide, ld }) };
         })
     }
 
     /// Works on the tall one of A and A^H, of rows x k:
-    /// A P = Q R, R^H W = X diag(s), so A = (Q W) diag(s) (P X)^H.
+    /// A P = Q R, R^H W = X diag(s), so A = (Q W) diag(s) (P X)^H. Without vectors, W is left out.
     ///
     /// # Safety
-    /// The promise of [`svd`](super::svd); `buffer` is zero and large enough.
+    /// The promise of [`svd`](super::svd), or of [`svdvals`](super::svdvals); `buffer` is zero and large enough.
     #[inline(always)]
     unsafe fn jacobi<const LD: usize>(
         &self,
@@ -48,7 +51,7 @@ impl<T: Field> Job<T> {
         let (factor, inverse) = balance(self.largest, T::Real::HEADROOM);
         let (qr, buffer) = buffer.split_at_mut(rows * k);
         let (x, buffer) = buffer.split_at_mut(ld * k);
-        let (w, buffer) = buffer.split_at_mut(ld * k);
+        let (w, buffer) = buffer.split_at_mut(if self.vectors.is_some() { ld * k } else { 0 });
         let (tau, buffer) = buffer.split_at_mut(k);
         let (values, z) = buffer.split_at_mut(k);
         permutation.iter_mut().zip(0..).for_each(|(p, i)| *p = i);
@@ -65,9 +68,13 @@ impl<T: Field> Job<T> {
             }
         }
         orthogonalise(x, w, ld, norms);
+        if self.vectors.is_none() {
+            // SAFETY: the caller's promise.
+            return unsafe { self.write_lengths(x, norms, ld, inverse) };
+        }
         sort_and_normalise(x, w, values, ld);
         // U of the tall matrix is Q [W; 0], with unit columns appended to W if it is to be square.
-        let columns = if self.full { rows } else { k };
+        let columns = if self.full() { rows } else { k };
         let (left, right) = if wide { (self.vh, self.u) } else { (self.u, self.vh) };
         // SAFETY: the outputs have the promised sizes. U of a wide matrix is P X and its Vh is (Q W)^H.
         unsafe {
@@ -98,6 +105,31 @@ impl<T: Field> Job<T> {
             }
         }
     }
+}
+
+impl<T: Field> Job<T> {
+    /// The lengths of the orthogonal columns of X, descending, times `factor`; see [`sort_and_normalise`].
+    ///
+    /// # Safety
+    /// The promise of [`svdvals`](super::svdvals).
+    #[inline(always)]
+    unsafe fn write_lengths(&self, x: &[T], lengths: &mut [T::Real], ld: usize, factor: T::Real) {
+        for (length, x) in lengths.iter_mut().zip(x.chunks_exact(ld)) {
+            *length = length_of(x);
+        }
+        lengths.sort_unstable_by(|a, b| b.partial_cmp(a).unwrap_or(Ordering::Equal));
+        for (j, &length) in lengths.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe { self.s.add(j).write(length * factor) };
+        }
+    }
+}
+
+/// The length of a vector, and 0 where its squares underflow.
+#[inline(always)]
+fn length_of<T: Field>(x: &[T]) -> T::Real {
+    let square = norm2(x);
+    if negligible(square) { T::Real::ZERO } else { square.sqrt() }
 }
 
 /// The task of [`Job::by_jacobi`].
@@ -226,14 +258,14 @@ const PAIRS: usize = 4;
 
 /// One-sided Jacobi: multiplies the k columns of X by plane rotations from the right until they are
 /// orthogonal to working precision, and accumulates the rotations in W. Columns are `ld` apart and
-/// padded with zeros.
+/// padded with zeros. W may be empty: it is then left out.
 #[inline(always)]
 fn orthogonalise<T: Field>(x: &mut [T], w: &mut [T], ld: usize, norms: &mut [T::Real]) {
     // Quadratic convergence ends in 4 to 8 sweeps; the bound only guards against cycling on rounding errors.
     const SWEEPS: usize = 40;
     let k = norms.len();
-    for j in 0..k {
-        w[j * ld + j] = T::ONE;
+    for (j, w) in w.chunks_exact_mut(ld).enumerate() {
+        w[j] = T::ONE;
     }
     let tolerance = T::Real::of(k as f64).sqrt() * T::Real::EPS;
     for _ in 0..SWEEPS {
@@ -305,7 +337,8 @@ fn turn<T: Field>(
             continue;
         }
         let phase = g[i].scale(one / size[i]);
-        for m in [&mut *x, &mut *w] {
+        let sides = [&mut *x, &mut *w];
+        for m in sides.into_iter().filter(|m| !m.is_empty()) {
             let (x, y) = columns(m, ld, p, q);
             rotate(x, y, c[i], c[i] * t[i], phase);
         }
@@ -349,8 +382,7 @@ fn rotate<T: Field>(x: &mut [T], y: &mut [T], c: T::Real, s: T::Real, phase: T) 
 fn sort_and_normalise<T: Field>(x: &mut [T], w: &mut [T], values: &mut [T], ld: usize) {
     let k = values.len();
     for (v, x) in values.iter_mut().zip(x.chunks_exact(ld)) {
-        let size = norm2(x);
-        *v = T::real(if negligible(size) { T::Real::ZERO } else { size.sqrt() });
+        *v = T::real(length_of(x));
     }
     // Selection sort: k exchanges of columns at most.
     for j in 0..k {

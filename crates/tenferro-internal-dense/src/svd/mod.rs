@@ -62,20 +62,28 @@ pub(crate) unsafe fn svd<T: Provider>(
     // SAFETY: the caller's promise.
     unsafe {
         let largest = half_of_largest_of((m, n), a)?;
-        let job = Job { m, n, a, largest, u, s, vh, full: vectors == Vectors::Full };
-        if blas::has_svd::<T>(m.max(n)) && job.by_lapack(vectors)? {
-            return Ok(());
-        }
-        if (m, n) == (2, 2) && !T::COMPLEX {
-            svd_2x2(a, largest, u, s, vh);
-            return Ok(());
-        }
-        let elements = m.saturating_mul(n);
-        let small = m.min(n) <= JACOBI && elements <= JACOBI_ELEMENTS;
-        let own = m.min(n) <= OWN && elements <= OWN_ELEMENTS;
-        let done =
-            !small && (own && job.by_bidiagonal()? || job.by_faer(true, par)? || job.by_faer(false, par)?);
-        if done { Ok(()) } else { job.by_jacobi() }
+        Job { m, n, a, largest, u, s, vh, vectors: Some(vectors) }.run(par)
+    }
+}
+
+/// See [`Dense::svdvals`](crate::Dense::svdvals).
+///
+/// # Errors
+/// Stated there.
+///
+/// # Safety
+/// Stated there.
+pub(crate) unsafe fn svdvals<T: Provider>(
+    (m, n): (usize, usize),
+    a: Strided<*const T>,
+    s: *mut T::Real,
+    par: Par,
+) -> Result<(), DenseError> {
+    let none = std::ptr::null_mut();
+    // SAFETY: the caller's promise; without vectors, U and V are not written.
+    unsafe {
+        let largest = half_of_largest_of((m, n), a)?;
+        Job { m, n, a, largest, u: none, s, vh: none, vectors: None }.run(par)
     }
 }
 
@@ -96,7 +104,7 @@ pub(crate) unsafe fn svd_by_jacobi<T: Field>(
     // SAFETY: the caller's promise.
     unsafe {
         let largest = half_of_largest_of((m, n), a)?;
-        Job { m, n, a, largest, u, s, vh, full: false }.by_jacobi()
+        Job { m, n, a, largest, u, s, vh, vectors: Some(Vectors::Thin) }.by_jacobi()
     }
 }
 
@@ -169,7 +177,7 @@ pub(crate) fn negligible<R: Real>(norm2: R) -> bool {
     norm2 < R::TINY / R::EPS
 }
 
-/// The arguments of [`svd`], checked.
+/// The arguments of [`svd`], checked; without vectors, U and Vh may not be written.
 struct Job<T: Field> {
     m: usize,
     n: usize,
@@ -178,10 +186,16 @@ struct Job<T: Field> {
     u: *mut T,
     s: *mut T::Real,
     vh: *mut T,
-    full: bool,
+    vectors: Option<Vectors>,
 }
 
 impl<T: Field> Job<T> {
+    /// Whether U and V are to be square.
+    #[inline(always)]
+    fn full(&self) -> bool {
+        self.vectors == Some(Vectors::Full)
+    }
+
     /// The element (i, j) of A, or of A^H if `wide`.
     ///
     /// # Safety
@@ -196,6 +210,32 @@ impl<T: Field> Job<T> {
 }
 
 impl<T: Provider> Job<T> {
+    /// # Safety
+    /// The promise of [`svd`], or of [`svdvals`].
+    unsafe fn run(&self, par: Par) -> Result<(), DenseError> {
+        let &Job { m, n, .. } = self;
+        let elements = m.saturating_mul(n);
+        let small = m.min(n) <= JACOBI && elements <= JACOBI_ELEMENTS;
+        let own = m.min(n) <= OWN && elements <= OWN_ELEMENTS;
+        // SAFETY: the caller's promise.
+        unsafe {
+            if blas::has_svd::<T>(m.max(n)) && self.by_lapack()? {
+                return Ok(());
+            }
+            if (m, n) == (2, 2) && !T::COMPLEX {
+                svd_2x2(self);
+                return Ok(());
+            }
+            let done = !small
+                && (own && self.by_bidiagonal()?
+                    || match self.vectors {
+                        Some(_) => self.by_faer(true, par)? || self.by_faer(false, par)?,
+                        None => self.values_by_faer(par)? || self.by_bidiagonal()?,
+                    });
+            if done { Ok(()) } else { self.by_jacobi() }
+        }
+    }
+
     /// By faer, with divide and conquer (for min(m, n) >= 128) or by QR iterations only; false if the result
     /// is unusable. Divide and conquer gives NaN or false factors for some matrices with many equal or zero
     /// singular values.
@@ -203,7 +243,7 @@ impl<T: Provider> Job<T> {
     /// # Safety
     /// The promise of [`svd`].
     unsafe fn by_faer(&self, divide: bool, par: Par) -> Result<bool, DenseError> {
-        let &Job { m, n, u, s, vh, full, .. } = self;
+        let (&Job { m, n, u, s, vh, .. }, full) = (self, self.full());
         let k = m.min(n);
         let cols = if full { n } else { k };
         let (factor, inverse) = balance(self.largest, 0);
@@ -212,11 +252,7 @@ impl<T: Provider> Job<T> {
             let (v, values) = buffer.split_at_mut(n * cols);
             // SAFETY: the sizes of the outputs are those that the caller promised.
             unsafe {
-                for j in 0..n {
-                    for i in 0..m {
-                        scaled[i + j * m] = self.at(i, j, false).scale(factor);
-                    }
-                }
+                self.copy(scaled, factor);
                 let a = Strided { ptr: scaled.as_ptr(), row: 1, col: m as isize };
                 // faer leaves the upper right block of a square U or V untouched when it reduces by QR first.
                 if full {
@@ -224,7 +260,8 @@ impl<T: Provider> Job<T> {
                 }
                 let to_u = Strided { ptr: u, row: 1, col: m as isize };
                 let to_v = Strided { ptr: v.as_mut_ptr(), row: 1, col: n as isize };
-                if !T::bidiagonal_svd((m, n), a, values.as_mut_ptr(), to_u, to_v, (full, divide), par)? {
+                if !T::bidiagonal_svd((m, n), a, values.as_mut_ptr(), Some((to_u, to_v, full)), divide, par)?
+                {
                     return Ok(false);
                 }
                 let ordered = values.windows(2).all(|w| w[0].re() >= w[1].re());
@@ -246,24 +283,79 @@ impl<T: Provider> Job<T> {
         })?
     }
 
+    /// The values alone, by faer and without dividing and conquering; false if the result is unusable.
+    ///
+    /// # Safety
+    /// The promise of [`svdvals`].
+    unsafe fn values_by_faer(&self, par: Par) -> Result<bool, DenseError> {
+        let &Job { m, n, s, .. } = self;
+        let k = m.min(n);
+        let (factor, inverse) = balance(self.largest, 0);
+        with_zeros::<T, _>(total([(m, n), (1, k)]), |buffer| {
+            let (scaled, values) = buffer.split_at_mut(m * n);
+            // SAFETY: the caller's promise; the buffers have the sizes that are asked for.
+            unsafe {
+                self.copy(scaled, factor);
+                let a = Strided { ptr: scaled.as_ptr(), row: 1, col: m as isize };
+                if !T::bidiagonal_svd((m, n), a, values.as_mut_ptr(), None, false, par)?
+                    || !self.likely(factor, &|k| values[k].re())
+                {
+                    return Ok(false);
+                }
+                for (i, x) in values.iter().enumerate() {
+                    s.add(i).write(x.re() * inverse);
+                }
+            }
+            Ok(true)
+        })?
+    }
+
+    /// Copies A times `factor`.
+    ///
+    /// # Safety
+    /// A is readable.
+    unsafe fn copy(&self, to: &mut [T], factor: T::Real) {
+        for j in 0..self.n {
+            for i in 0..self.m {
+                // SAFETY: (i, j) lies in the matrix.
+                to[i + j * self.m] = unsafe { self.at(i, j, false) }.scale(factor);
+            }
+        }
+    }
+
+    /// Whether these values are in order, and the sum of their squares is that of the elements of A times
+    /// `factor`: what can be told without vectors.
+    ///
+    /// # Safety
+    /// A is readable; there is a value.
+    unsafe fn likely(&self, factor: T::Real, s: &dyn Fn(usize) -> T::Real) -> bool {
+        let &Job { m, n, .. } = self;
+        let k = m.min(n);
+        // SAFETY: (i, j) lies in the matrix.
+        let at = |i: usize, j: usize| unsafe { self.at(i, j, false) }.scale(factor);
+        let sum = |sum: T::Real, x: T::Real| sum + x;
+        let squares = (0..n).flat_map(|j| (0..m).map(move |i| (i, j))).map(|(i, j)| at(i, j).abs2());
+        let (size, of_values) =
+            (squares.fold(T::Real::ZERO, sum), (0..k).map(|i| s(i) * s(i)).fold(T::Real::ZERO, sum));
+        (1..k).all(|i| s(i) <= s(i - 1))
+            && s(k - 1) >= T::Real::ZERO
+            && (of_values - size).abs() <= T::Real::of(40.0 * m.max(n) as f64) * T::Real::EPS * size
+    }
+
     /// By LAPACK; false if there is none or its result is unusable.
     ///
     /// # Safety
-    /// The promise of [`svd`].
+    /// The promise of [`svd`], or of [`svdvals`].
     #[cold]
-    unsafe fn by_lapack(&self, vectors: Vectors) -> Result<bool, DenseError> {
-        let &Job { m, n, u, s, vh, .. } = self;
+    unsafe fn by_lapack(&self) -> Result<bool, DenseError> {
+        let &Job { m, n, u, s, vh, vectors, .. } = self;
         let k = m.min(n);
         let (factor, inverse) = balance(self.largest, 0);
         let done = k > 0
             && with_zeros::<T, _>(total([(m, n)]), |scaled| {
                 // SAFETY: the sizes of the outputs are those that the caller promised.
                 unsafe {
-                    for j in 0..n {
-                        for i in 0..m {
-                            scaled[i + j * m] = self.at(i, j, false).scale(factor);
-                        }
-                    }
+                    self.copy(scaled, factor);
                     blas::svd((m, n), scaled.as_mut_ptr(), u, s, vh, vectors)
                 }
             })??;
@@ -272,12 +364,15 @@ impl<T: Provider> Job<T> {
         }
         // SAFETY: the values have been written.
         let values = unsafe { std::slice::from_raw_parts_mut(s, k) };
-        let ordered = values.is_sorted_by(|a, b| a >= b) && values[k - 1] >= T::Real::ZERO;
-        // V in the rows of its adjoint.
-        let rows = if vectors == Vectors::Full { n } else { k };
-        let right = (Strided { ptr: vh.cast_const(), row: rows as isize, col: 1 }, true);
-        // SAFETY: the factors have been written.
-        let good = ordered && unsafe { self.plausible(factor, &|k| values[k], right) }?;
+        // SAFETY: what is asked for has been written.
+        let mut good = unsafe { self.likely(factor, &|k| values[k]) };
+        if vectors.is_some() {
+            // V in the rows of its adjoint.
+            let rows = if self.full() { n } else { k };
+            let right = (Strided { ptr: vh.cast_const(), row: rows as isize, col: 1 }, true);
+            // SAFETY: as above.
+            good = good && unsafe { self.plausible(factor, &|k| values[k], right) }?;
+        }
         values.iter_mut().for_each(|s| *s = *s * inverse);
         Ok(good)
     }

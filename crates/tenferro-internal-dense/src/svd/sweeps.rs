@@ -10,7 +10,7 @@ pub(super) const fn scale<R: Real>() -> i32 {
     R::HEADROOM * 2 / 5
 }
 
-/// Columns that are turned along with the bidiagonal matrix B: B stays U^H A V.
+/// Columns that are turned along with the bidiagonal matrix B: B stays U^H A V. None if they are empty.
 pub(super) struct Turned<'a, R> {
     pub(super) u: &'a mut [Line<R>],
     pub(super) v: &'a mut [Line<R>],
@@ -126,6 +126,9 @@ impl<R: Real> Sweep<'_, R> {
     /// Turns columns of V and of U in the plane of i and i + 1.
     #[inline(always)]
     fn turn<const FMA: bool>(&mut self, i: usize, right: (R, R), left: (R, R)) {
+        if self.u.is_empty() {
+            return;
+        }
         let (p, q) = (self.at(i), self.at(i + 1));
         let h = self.height;
         let (one, half, fma) = (R::ONE, R::of(0.5), multiply_add::<R, FMA>);

@@ -6,14 +6,14 @@ use crate::{
     info::{op, surface},
 };
 use tenferro_core_ops::{Var, apply1};
-use tenferro_linalg::{IndependentVectors, LinalgOps, LinalgRecorded, TypedLinalgOps, ops};
+use tenferro_linalg::{EigenvalueOrder, IndependentVectors, LinalgOps, LinalgRecorded, TypedLinalgOps, ops};
 
 /// Why single precision is not compared with double precision.
 const ORDER: &str = "eigenvalues are in no order, and two precisions may find them in different ones; the derivative \
                      is checked on eig_exponential";
 
 pub(super) fn list() -> Vec<OpInfo> {
-    vec![factors(), independent(), values(), rebuilt()]
+    vec![factors(), independent(), values(), paired(), rebuilt()]
 }
 
 /// Random matrices with separate eigenvalues; of real ones, two are a pair of conjugates.
@@ -165,8 +165,50 @@ fn values() -> OpInfo {
     .skip("precision", ORDER)
     .error((), vec![any(F64, &[], 1)], &["0", "at least 2"])
     .error((), vec![any(F64, &[2, 3], 1)], &["[2, 3]", "square"])
-    .error_at(["eigvals", "eig"], (), vec![f64s(&[1, 1], &[f64::NAN])], &["[0, 0]", "finite"])
+    .error((), vec![f64s(&[1, 1], &[f64::NAN])], &["[0, 0]", "finite"])
     .first_at_multiplets()
+    .done()
+}
+
+/// The places of eigenvalues among the same ones in another order.
+fn paired() -> OpInfo {
+    op(
+        "eigenvalue_order",
+        |_: &(), x: &[Var]| apply1(&EigenvalueOrder, &[&x[0], &x[1]]),
+        |_, x| {
+            let n = x[0].shape[0];
+            Array::from_fn(I64, &x[0].shape, |k| {
+                let other = |i: usize| [&[i], &k[1..]].concat();
+                let distance = |i: usize| (x[0].at(k).c() - x[1].at(&other(i)).c()).norm();
+                Elem::Int((0..n).min_by(|&i, &j| distance(i).total_cmp(&distance(j))).unwrap_or(0) as i64)
+            })
+        },
+    )
+    .order(0)
+    .each([C32, C64_], |o, d| {
+        let three = |w: [(f64, f64); 3]| Array::complexes(d, &[3], &w);
+        let two = |w: [(f64, f64); 4]| Array::complexes(d, &[2, 2], &w);
+        o.sample(
+            (),
+            vec![
+                three([(1.0, 2.0), (1.0, -2.0), (0.5, 0.0)]),
+                three([(0.5, 1e-5), (1.0, 2.0), (0.99999, -2.0)]),
+            ],
+        )
+        .sample(
+            (),
+            vec![
+                two([(1.0, 0.0), (2.0, 0.0), (0.0, 1.0), (0.0, -1.0)]),
+                two([(2.0, 0.0), (1.0, 0.0), (0.0, 1.0), (0.0, -1.0)]),
+            ],
+        )
+        .sample((), vec![any(d, &[0], 1), any(d, &[0], 2)])
+    })
+    .symbolic((), &[&["n"], &["n"]])
+    .skip("rank_0", "a vector is needed")
+    .skip("surfaces", IN_RULES)
+    .error((), vec![any(C64_, &[], 1), any(C64_, &[], 2)], &["0", "at least 1"])
+    .error((), vec![any(C64_, &[2], 1), any(C64_, &[3], 2)], &["c64[2]", "c64[3]"])
     .done()
 }
 
