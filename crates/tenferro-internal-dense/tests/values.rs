@@ -80,7 +80,7 @@ where
                 assert_eq!(check("empty", 0, 3, &[]), [0.0; 0]);
                 continue;
             }
-            let (a, mut d) = of_spectrum::<T>(mode, n, Form::General, scale, &mut rng);
+            let (a, mut d) = of_spectrum::<T>(mode, (n, n), Form::General, scale, &mut rng);
             let s: Vec<f64> = check(&format!("mode {mode} at {scale:e}"), n, n, &a);
             d.iter_mut().for_each(|d| *d = d.abs());
             d.sort_by(|a, b| b.total_cmp(a));
@@ -212,7 +212,7 @@ where
             let (a, _) = hermitian::<T>(mode, n, scale, &mut rng);
             check_general(&format!("Hermitian of mode {mode} at {scale:e}"), n, &a, every);
             if n > 0 {
-                let (a, _) = of_spectrum::<T>(mode, n, Form::General, scale, &mut rng);
+                let (a, _) = of_spectrum::<T>(mode, (n, n), Form::General, scale, &mut rng);
                 check_general(&format!("mode {mode} at {scale:e}"), n, &a, every);
             }
         }
