@@ -14,7 +14,7 @@ use num_complex::Complex;
 use smallvec::SmallVec;
 
 use crate::svd::{balance, half_of_largest_of};
-use crate::workspace::{allocated, filled, total, with_stack, with_zeros};
+use crate::workspace::{allocated, expect_room, filled, total, with_stack, with_zeros};
 use crate::{Dense, DenseError, Factor, Field, Real, Strided, Target, blas};
 
 /// Eigenvalues and eigenvectors of square matrices.
@@ -176,6 +176,7 @@ unsafe fn eigvals<T: Provider<Complex: Dense> + Dense>(
     w: *mut T::Complex,
     par: Par,
 ) -> Result<(), DenseError> {
+    expect_room::<T>(n, n)?;
     // SAFETY: the caller's promise, and (i, j) lies in the matrix.
     let at = |i: usize, j: usize| unsafe { *a.ptr.offset(i as isize * a.row + j as isize * a.col) };
     // SAFETY: the caller's promise.
@@ -247,12 +248,15 @@ fn traces_agree<T: Field>(a: &[T], w: &[T::Complex]) -> bool {
     let mut size = T::Real::ZERO;
     let (mut first, mut second) = (T::Complex::ZERO, T::Complex::ZERO);
     for (j, (column, &w)) in a.chunks_exact(n).zip(w).enumerate() {
-        first = first + wide(column[j]) - w;
-        second = second - w * w;
+        // By columns: the error of a sum grows as the number of its terms does.
+        let (mut squares, mut products) = (T::Real::ZERO, T::Complex::ZERO);
         for (i, &x) in column.iter().enumerate() {
-            size = size + x.abs2();
-            second = second + wide(x * a[j + i * n]);
+            squares = squares + x.abs2();
+            products = products + wide(x * a[j + i * n]);
         }
+        size = size + squares;
+        first = first + wide(column[j]) - w;
+        second = second + products - w * w;
     }
     let unit = T::Real::of(40.0 * n as f64) * T::Real::EPS;
     first.abs() <= unit * size.sqrt() && second.abs() <= unit * size
@@ -624,3 +628,20 @@ macro_rules! providers {
 }
 
 providers!(f32 f64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sums of many equal terms, whose rounding errors all have one sign.
+    #[test]
+    fn the_traces_of_a_constant_matrix_agree_with_its_eigenvalues() {
+        for (n, x) in [(400, 0.8637), (710, 0.5123)] {
+            let mut w = vec![Complex::new(0.0, 0.0); n];
+            w[0].re = n as f64 * x;
+            assert!(traces_agree(&vec![x; n * n], &w));
+            w[1].re = 1e-9 * w[0].re;
+            assert!(!traces_agree(&vec![x; n * n], &w));
+        }
+    }
+}

@@ -63,6 +63,17 @@ pub(crate) fn with_uninit<T: Field, O>(
     })
 }
 
+/// Whether there is memory for a copy of an m x n matrix, told before its elements are looked at: an operand that
+/// repeats one of them may have more than a lifetime suffices for, and small results are allocated all the same.
+/// Copies that a workspace is kept for are not asked about.
+///
+/// # Errors
+/// `Memory`.
+pub(crate) fn expect_room<T: Field>(m: usize, n: usize) -> Result<(), DenseError> {
+    let len = m.saturating_mul(n);
+    if len <= RETAINED { Ok(()) } else { with_uninit::<T, ()>(len, |_| ()) }
+}
+
 /// Calls `f` on `len` zeros in this thread's workspace.
 ///
 /// # Errors

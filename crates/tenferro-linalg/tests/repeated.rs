@@ -67,6 +67,7 @@ fn workspaces_that_no_memory_holds_are_errors() {
                 ("svd", svd(&a).0),
                 ("svdvals", svdvals(&a)),
                 ("eigh", eigh(&a).0),
+                ("eigvalsh", eigvalsh(&a)),
                 ("eigvals", eigvals(&a)),
                 ("cholesky", cholesky(&a)),
                 ("matrix_exp", matrix_exp(&a)),

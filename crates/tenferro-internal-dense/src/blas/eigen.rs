@@ -64,9 +64,9 @@ pub(crate) fn has_eig<T: Library>(n: usize) -> bool {
     routines::<T>(n).is_some_and(|routines| routines.geev.is_some())
 }
 
-/// Eigenvalues and, unless left out, vectors of a matrix that is destroyed; false if it was not done. Of a real matrix, `w` has the n
-/// real parts and then the n imaginary ones, and for a pair of complex eigenvalues the columns of `v` are the real
-/// and the imaginary part of the first one's vector.
+/// Eigenvalues and, unless left out, vectors of a matrix that is destroyed; false if it was not done. Of a real
+/// matrix, `w` has the n real parts and then the n imaginary ones, and for a pair of complex eigenvalues the columns
+/// of `v` are the real and the imaginary part of the first one's vector.
 ///
 /// # Safety
 /// `a` and `v` are n x n; `w` has room for n complex numbers.

@@ -19,7 +19,7 @@ use num_complex::Complex;
 
 use crate::plausible::{Factors, image};
 use crate::svd::{balance, half_of_largest};
-use crate::workspace::{total, with_stack, with_zeros};
+use crate::workspace::{expect_room, total, with_stack, with_zeros};
 use crate::{DenseError, Field, Real, Strided, blas};
 use two_by_two::eigh_2x2;
 
@@ -81,6 +81,7 @@ macro_rules! eigh {
                 w: *mut Self::Real,
                 par: Par,
             ) -> Result<(), DenseError> {
+                expect_room::<$t>(n, n)?;
                 // SAFETY: the caller's.
                 unsafe { eigh(n, a, w, None, par) }
             }
@@ -189,13 +190,12 @@ impl<T: Provider> Job<T> {
             let mut off = [T::Real::ZERO; 2];
             let mut size = T::Real::ZERO;
             for j in 0..n {
-                for i in j..n {
-                    // SAFETY: (i, j) lies in the triangle.
-                    let x = unsafe { element(a, i, j) }.scale(factor);
-                    size = size + if i == j { x.abs2() } else { x.abs2() + x.abs2() };
-                    off[0] = off[0] + if i == j { x.re() } else { T::Real::ZERO };
-                }
-                off[0] = off[0] - w(j);
+                // SAFETY: (i, j) lies in the triangle.
+                let at = |i: usize| unsafe { element(a, i, j) }.scale(factor);
+                // By columns: the error of a sum grows as the number of its terms does.
+                let below = (j + 1..n).fold(T::Real::ZERO, |sum, i| sum + at(i).abs2());
+                size = size + (at(j).abs2() + below + below);
+                off[0] = off[0] + at(j).re() - w(j);
                 off[1] = off[1] + w(j) * w(j);
             }
             off[1] = off[1] - size;

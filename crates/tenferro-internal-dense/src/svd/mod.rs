@@ -18,7 +18,7 @@ use faer::Par;
 
 use crate::plausible::{Factors, image};
 use crate::provider::Provider;
-use crate::workspace::{total, with_zeros};
+use crate::workspace::{expect_room, total, with_zeros};
 use crate::{DenseError, Field, Real, Strided, blas};
 use two_by_two::svd_2x2;
 
@@ -79,6 +79,7 @@ pub(crate) unsafe fn svdvals<T: Provider>(
     s: *mut T::Real,
     par: Par,
 ) -> Result<(), DenseError> {
+    expect_room::<T>(m, n)?;
     let none = std::ptr::null_mut();
     // SAFETY: the caller's promise; without vectors, U and V are not written.
     unsafe {
@@ -230,7 +231,8 @@ impl<T: Provider> Job<T> {
                 && (own && self.by_bidiagonal()?
                     || match self.vectors {
                         Some(_) => self.by_faer(true, par)? || self.by_faer(false, par)?,
-                        None => self.values_by_faer(par)? || self.by_bidiagonal()?,
+                        // Without vectors, an own loop has failed already.
+                        None => self.values_by_faer(par)? || !own && self.by_bidiagonal()?,
                     });
             if done { Ok(()) } else { self.by_jacobi() }
         }
@@ -333,10 +335,10 @@ impl<T: Provider> Job<T> {
         let k = m.min(n);
         // SAFETY: (i, j) lies in the matrix.
         let at = |i: usize, j: usize| unsafe { self.at(i, j, false) }.scale(factor);
-        let sum = |sum: T::Real, x: T::Real| sum + x;
-        let squares = (0..n).flat_map(|j| (0..m).map(move |i| (i, j))).map(|(i, j)| at(i, j).abs2());
-        let (size, of_values) =
-            (squares.fold(T::Real::ZERO, sum), (0..k).map(|i| s(i) * s(i)).fold(T::Real::ZERO, sum));
+        // By columns: the error of a sum grows as the number of its terms does.
+        let sum = |n: usize, x: &dyn Fn(usize) -> T::Real| (0..n).fold(T::Real::ZERO, |sum, i| sum + x(i));
+        let size = sum(n, &|j| sum(m, &|i| at(i, j).abs2()));
+        let of_values = sum(k, &|i| s(i) * s(i));
         (1..k).all(|i| s(i) <= s(i - 1))
             && s(k - 1) >= T::Real::ZERO
             && (of_values - size).abs() <= T::Real::of(40.0 * m.max(n) as f64) * T::Real::EPS * size
