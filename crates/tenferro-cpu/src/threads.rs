@@ -128,9 +128,14 @@ impl Threads {
     }
 }
 
+/// Bytes of a worker's stack. OpenBLAS 0.3 factorizes in parallel by a recursion of half a megabyte a level, which
+/// the usual two megabytes do not hold.
+const STACK: usize = 16 << 20;
+
 fn pool(budget: NonZeroUsize) -> Option<rayon::ThreadPool> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(budget.get())
+        .stack_size(STACK)
         .thread_name(|i| format!("tenferro-cpu-{i}"))
         .build()
         .ok()
