@@ -3,9 +3,9 @@
 //! An operand is read where it lies, whatever its strides; outputs are new and compact. One matrix may use
 //! all threads; of many, each thread takes some.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::sync::Mutex;
-use tenferro_core_ops::{Aval, Extent, elements, ops};
+use tenferro_core_ops::{Aval, Extent, Operand, Outs, elements, ops};
 use tenferro_cpu::{CpuBackend, Par};
 use tenferro_internal_dense::{self as dense, Dense, DenseError, Field, Strided, filled};
 use tenferro_tensor::{DType, Error, Result, Scalar, Tensor, TensorRef, UninitTensor};
@@ -348,4 +348,27 @@ pub(crate) fn work(factors: [usize; 4]) -> usize {
 pub(crate) fn unlisted(op: &'static str, dtype: DType) -> Error {
     debug_assert!(!ops::FLOATS.contains(&dtype));
     Error::unsupported(op, dtype, "cpu")
+}
+
+/// The kernel of an operation with one vector for each matrix of its operand: `f` gets the matrix and the address of the
+/// vector. `work` is that of one matrix.
+///
+/// # Safety
+/// `f` reads nothing but the matrix, and writes all of the vector, which has the length that the shape rule gave,
+/// unless it fails.
+pub(crate) unsafe fn vector_of_each<T: Scalar, R: Scalar>(
+    op: &'static str,
+    cpu: &CpuBackend,
+    x: &Operand<'_>,
+    y: &[Aval],
+    work: usize,
+    f: impl Fn(Strided<*const T>, *mut R, dense::Par) -> Result<(), DenseError> + Send + Sync,
+) -> Result<Outs<Tensor>> {
+    let a = x.read();
+    let read = Matrices::<T>::new(&a)?;
+    let results = Results::<R>::new(&y[0].shape, 1)?;
+    for_each(cpu, count(a.shape(), 2, y), work, |b, par| f(read.at(b), results.at(b), par))
+        .map_err(|e| e.error(op, a.shape()))?;
+    // SAFETY: every matrix succeeded, and then its vector is written in full.
+    Ok(smallvec![unsafe { results.finish() }])
 }

@@ -13,7 +13,9 @@
 //! which [`IndependentVectors`] tells.
 
 use crate::{
-    batch::{Element, Matrices, Results, count, expect_square, failed, for_each, unlisted, work},
+    batch::{
+        Element, Matrices, Results, count, expect_square, failed, for_each, unlisted, vector_of_each, work,
+    },
     gaps::EigenvalueGaps,
     independent::IndependentVectors,
     inverse::inv,
@@ -94,18 +96,10 @@ impl Primitive for Eigenvalues {
 }
 
 fn run_values<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
-    let a = x[0].read();
-    let n = a.shape()[0];
-    let read = Matrices::<T>::new(&a)?;
-    let w = Results::<<T as Field>::Complex>::new(&y[0].shape, 1)?;
-    for_each(cpu, count(a.shape(), 2, y), work([10, n, n, n]), |b, par| {
-        // SAFETY: matrix b of the operand is readable; array b of the output is new memory of the size that the
-        // shape rule gave, written by this call alone.
-        unsafe { T::eigvals(n, read.at(b), w.at(b), par) }
-    })
-    .map_err(|e| e.error(Eigenvalues::NAME, a.shape()))?;
-    // SAFETY: every matrix succeeded, and then its values are written in full.
-    Ok(smallvec![unsafe { w.finish() }])
+    let n = x[0].shape()[0];
+    let work = work([10, n, n, n]);
+    // SAFETY: `eigvals` writes the n values of an n x n matrix.
+    unsafe { vector_of_each(Eigenvalues::NAME, cpu, &x[0], y, work, |a, w, par| T::eigvals(n, a, w, par)) }
 }
 
 /// Which eigenvalue is which of the same matrix, computed in two ways: the permutation p, i64, that makes `w[p]`

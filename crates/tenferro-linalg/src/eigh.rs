@@ -19,7 +19,7 @@
 //! cotangent is what a function of one triangle would get.
 
 use crate::{
-    batch::{Element, Matrices, Results, count, expect_square, for_each, unlisted, work},
+    batch::{Element, Matrices, Results, count, expect_square, for_each, unlisted, vector_of_each, work},
     checked::checked,
     cholesky::cholesky,
     gaps::EigenvalueGaps,
@@ -125,18 +125,12 @@ impl Primitive for HermitianEigenvalues {
 }
 
 fn run_values<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
-    let a = x[0].read();
-    let n = a.shape()[0];
-    let read = Matrices::<T>::new(&a)?;
-    let w = Results::<<T as Field>::Real>::new(&y[0].shape, 1)?;
-    for_each(cpu, count(a.shape(), 2, y), work([2, n, n, n]), |b, par| {
-        // SAFETY: matrix b of the operand is readable; array b of the output is new memory of the size that the
-        // shape rule gave, written by this call alone.
-        unsafe { T::eigvalsh(n, read.at(b), w.at(b), par) }
-    })
-    .map_err(|e| e.error(HermitianEigenvalues::NAME, a.shape()))?;
-    // SAFETY: every matrix succeeded, and then its values are written in full.
-    Ok(smallvec![unsafe { w.finish() }])
+    let n = x[0].shape()[0];
+    let work = work([2, n, n, n]);
+    // SAFETY: `eigvalsh` writes the n values of an n x n matrix.
+    unsafe {
+        vector_of_each(HermitianEigenvalues::NAME, cpu, &x[0], y, work, |a, w, par| T::eigvalsh(n, a, w, par))
+    }
 }
 
 fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {

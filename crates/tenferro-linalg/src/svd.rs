@@ -23,7 +23,7 @@
 //! order.
 
 use crate::{
-    batch::{Element, Matrices, Results, count, expect_matrix, for_each, unlisted, work},
+    batch::{Element, Matrices, Results, count, expect_matrix, for_each, unlisted, vector_of_each, work},
     gaps::SingularValueGaps,
     matrix::{diagonal, enlarge, floating, leading, scale_columns, scale_rows},
     named::{Named, called, outputs},
@@ -200,18 +200,12 @@ fn run<T: Element>(op: &Svd, cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]
 }
 
 fn run_values<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {
-    let a = x[0].read();
-    let (m, n) = (a.shape()[0], a.shape()[1]);
-    let read = Matrices::<T>::new(&a)?;
-    let s = Results::<<T as Field>::Real>::new(&y[0].shape, 1)?;
-    for_each(cpu, count(a.shape(), 2, y), work([4, m, n, m.min(n)]), |b, par| {
-        // SAFETY: matrix b of the operand is readable; array b of the output is new memory of the size that the
-        // shape rule gave, written by this call alone.
-        unsafe { T::svdvals((m, n), read.at(b), s.at(b), par) }
-    })
-    .map_err(|e| e.error(SingularValues::NAME, a.shape()))?;
-    // SAFETY: every matrix succeeded, and then its values are written in full.
-    Ok(smallvec![unsafe { s.finish() }])
+    let (m, n) = (x[0].shape()[0], x[0].shape()[1]);
+    let work = work([4, m, n, m.min(n)]);
+    // SAFETY: `svdvals` writes the min(m, n) values of an m x n matrix.
+    unsafe {
+        vector_of_each(SingularValues::NAME, cpu, &x[0], y, work, |a, s, par| T::svdvals((m, n), a, s, par))
+    }
 }
 
 /// `(U, s, Vh)` with `A = U diag(s) Vh` and `k = min(m, n)` singular values; see [`Svd`]. Axes from 2 on are
