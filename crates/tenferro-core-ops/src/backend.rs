@@ -197,11 +197,13 @@ thread_local! {
 }
 
 /// Runs `f` with `backend` as the one that present values run on, in this thread.
-// Inlined, so that a view is returned in registers: through memory, it is read back before it is written there.
-#[inline]
+// Inlined always, as are its callers down to the user's: what is returned through memory is read back in other
+// widths than it was written, before it is written there, and small operations wait longer for that than they work.
+#[inline(always)]
 pub fn with_backend<R>(backend: &dyn Backend, f: impl FnOnce() -> R) -> R {
     struct Restore(Option<NonNull<dyn Backend>>);
     impl Drop for Restore {
+        #[inline(always)]
         fn drop(&mut self) {
             SCOPE.set(self.0);
         }

@@ -254,8 +254,14 @@ impl Var {
     pub(crate) fn view_now(&self, f: impl FnOnce(&Value) -> Option<Value>) -> Option<Var> {
         let Var::Now(Now { value, node: None }) = self else { return None };
         with_current(|backend| backend.map(drop))?;
-        f(value).map(|v| Var::Now(Now::new(v)))
+        outlined(value, f).map(|v| Var::Now(Now::new(v)))
     }
+}
+
+/// `f(value)`, returned in two registers, so that what is inlined into callers is small.
+#[inline(never)]
+fn outlined(value: &Value, f: impl FnOnce(&Value) -> Option<Value>) -> Option<Value> {
+    f(value)
 }
 
 /// A result, recorded if an input wants a gradient.

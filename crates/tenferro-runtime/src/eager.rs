@@ -148,7 +148,8 @@ impl Recorded for EagerTensor {
         with_backend(&*self.runtime.0, f).into_iter().map(|v| self.runtime.wrap(v)).collect()
     }
 
-    #[inline]
+    // Inlined always: see `with_backend`.
+    #[inline(always)]
     fn apply1(&self, op: &'static str, others: &[&Self], f: impl FnOnce() -> Var) -> Result<Self> {
         self.runtime.check(op, others)?;
         self.runtime.wrap(with_backend(&*self.runtime.0, f))

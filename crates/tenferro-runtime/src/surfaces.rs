@@ -50,6 +50,7 @@ macro_rules! surfaces {
         /// # Errors
         /// Operands of unfitting dtypes or shapes, and what the computation itself reports.
         #[allow(unused_parens, clippy::needless_question_mark)]
+        #[inline]
         $vis fn $name(&self $(, $y: &Self)* $($(, $p: $P)+)?) -> $crate::tier::Result<($($crate::surfaces!(@self $R)),+)> {
             let others: &[&Self] = &[$($y),*];
             $crate::surfaces!(@recorded_results $name [$($R),+] self, others, {
