@@ -32,10 +32,14 @@ pub fn broadcast_shape(op: &'static str, shapes: &[&[Dim]]) -> Result<Extents<Di
     Ok(common)
 }
 
-/// `x` repeated to a shape it is right-aligned with.
+/// `x` repeated to a shape it is right-aligned with, of no lower rank.
 pub fn broadcast_to(x: &Var, shape: &[Dim]) -> Var {
+    if shape.len() < x.rank() {
+        let expected = format_args!("at least {}", x.rank());
+        return Var::Failed(Error::shape("broadcast_to", "rank", shape.len(), expected));
+    }
     let axes: Axes = (shape.len() - x.rank()..shape.len()).collect();
-    x.broadcast_in_dim(shape, &axes)
+    x.broadcast_in_dim(shape, &axes).of("broadcast_to")
 }
 
 /// All operands in their common shape.
@@ -58,6 +62,10 @@ pub fn align(op: &'static str, a: &Var, b: &Var) -> Result<(Var, Var)> {
 /// axis, or a literal 1, is repeated.
 pub fn align_batch(op: &'static str, a: &Var, b: &Var) -> Result<(Var, Var)> {
     let (sa, sb) = (a.ok()?.shape(), b.ok()?.shape());
+    let rank = sa.len().min(sb.len());
+    if rank < 2 {
+        return Err(Error::rank(op, "rank of an operand", rank, "at least 2"));
+    }
     if sa[2..] == sb[2..] {
         return Ok((a.clone(), b.clone()));
     }

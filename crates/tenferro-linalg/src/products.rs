@@ -52,10 +52,6 @@ pub fn kron(a: &Var, b: &Var) -> Var {
 }
 
 fn try_kron(a: &Var, b: &Var) -> Result<Var> {
-    let rank = a.rank().min(b.rank());
-    if rank < 2 {
-        return Err(Error::rank("kron", "rank of an operand", rank, "at least 2"));
-    }
     let dtype = DType::promote(a.dtype(), b.dtype());
     let (a, b) = align_batch("kron", &a.convert(dtype), &b.convert(dtype))?;
     let (sa, sb) = (a.shape(), b.shape());

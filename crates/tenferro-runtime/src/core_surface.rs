@@ -10,18 +10,6 @@ fn dims(shape: &[usize]) -> Extents<Dim> {
     dims
 }
 
-fn broadcast(x: &Var, shape: &[usize]) -> Var {
-    if shape.len() < x.rank() {
-        return Var::Failed(Error::shape(
-            "broadcast_to",
-            "rank",
-            shape.len(),
-            format!("at least {}", x.rank()),
-        ));
-    }
-    broadcast_to(x, &dims(shape))
-}
-
 surfaces! {
     inherent TensorOps, TypedTensorOps;
 
@@ -131,7 +119,7 @@ surfaces! {
     /// Axis `i` of `x` becomes axis `axes[i]` of a tensor of this shape; other axes, and those of extent 1, repeat.
     fn broadcast_in_dim(x; shape: &[usize], axes: &[usize]) -> [T] = x.broadcast_in_dim(shape, axes);
     /// Repeated to a shape this one is right-aligned with.
-    fn broadcast_to(x; shape: &[usize]) -> [T] = broadcast(x, shape);
+    fn broadcast_to(x; shape: &[usize]) -> [T] = broadcast_to(x, &dims(shape));
     /// Every `steps[i]`-th element from `starts[i]` up to, but not including, `limits[i]` along axis `i`.
     fn slice(x; starts: &[usize], limits: &[usize], steps: &[usize]) -> [T] = x.slice(starts, limits, steps);
     /// Elements `start` up to, but not including, `limit` along one axis.

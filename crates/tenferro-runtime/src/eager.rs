@@ -125,12 +125,20 @@ impl std::fmt::Debug for EagerRuntime {
 /// let n = runtime.from_vec_col_major([2], vec![1_i64, 3])?;
 /// assert_eq!((10.0 - &n)?.to_tensor()?.as_slice::<i64>()?, [9, 7]);
 /// assert_eq!((0.5 * &n)?.to_tensor()?.as_slice::<f64>()?, [0.5, 1.5]);
+/// assert_eq!(format!("{:.1}", x.slice_axis(0, 0, 1)?), "f64[1, 2]\n  1.0  3.0");
 /// # Ok::<(), tenferro_tensor::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct EagerTensor {
     var: Var,
     runtime: EagerRuntime,
+}
+
+/// The elements, as a [`Tensor`] prints them.
+impl std::fmt::Display for EagerTensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.read().fmt(f)
+    }
 }
 
 impl Recorded for EagerTensor {

@@ -17,10 +17,10 @@ impl RuntimeBuilder {
     /// Adds a backend. The first one also runs the programs that have no inputs.
     ///
     /// # Errors
-    /// [`Error::Argument`] if there is a backend with this placement already.
+    /// [`Error::Argument`] if there is a backend for the memory of this placement already.
     pub fn register_engine(&mut self, engine: EngineRegistration) -> Result<&mut Self> {
         let placement = engine.backend().placement();
-        if let Some(old) = self.0.iter().find(|e| e.backend().placement() == placement) {
+        if let Some(old) = self.0.iter().find(|e| e.backend().placement().same_memory(placement)) {
             let got = format_args!("a second engine, {}, for {placement}", engine.backend().name());
             let expected = format_args!("one; {} is registered", old.backend().name());
             return Err(Error::argument("register_engine", "engine", got, expected));

@@ -116,6 +116,25 @@ fn select() -> OpInfo {
     .done()
 }
 
+fn select_or() -> OpInfo {
+    op(
+        "select_or",
+        |_: &(), x: &[Var]| x[2].select(&x[0], &x[1]),
+        |_, x| {
+            Array::from_fn(x[0].dtype, &x[0].shape, |i| x[if x[2].at(i).int() != 0 { 0 } else { 1 }].at(i))
+        },
+    )
+    .surface(surface!((); select_or(1, 2)))
+    .overlooks(|_, x, i| x[2].data.iter().all(|c| i == if c.int() != 0 { 1 } else { 0 }), "none is chosen")
+    .each([F64, C64_, I32], |o, d| {
+        let three = |shape: &[usize]| vec![any(d, shape, 1), any(d, shape, 2), any(Bool, shape, 3)];
+        o.sample((), three(&[3, 4])).sample((), three(&[])).sample((), three(&[2, 0]))
+    })
+    .symbolic_of((), &[(F64, &["n", "m"]), (F64, &["n", "m"]), (Bool, &["n", "m"])])
+    .error_of("select", (), vec![any(F64, &[2], 1), any(F64, &[2], 2), any(F64, &[2], 3)], &["f64", "bool"])
+    .done()
+}
+
 fn clamp() -> OpInfo {
     let of = |x: &[f64], low: &[f64], high: &[f64]| [x, low, high].map(|a| f64s(&[a.len()], a)).to_vec();
     op(
@@ -227,5 +246,5 @@ fn convert() -> OpInfo {
 }
 
 pub(super) fn list() -> Vec<OpInfo> {
-    relations().into_iter().chain([select(), clamp(), cast(), convert()]).collect()
+    relations().into_iter().chain([select(), select_or(), clamp(), cast(), convert()]).collect()
 }

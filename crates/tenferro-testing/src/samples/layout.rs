@@ -5,7 +5,7 @@ use crate::{
     array::Elem,
     info::{OpInfo, Surface, listed, op, surface, typed},
 };
-use tenferro_core_ops::{Dim, Extent, Var, apply1, build, ops};
+use tenferro_core_ops::{Dim, Extent, Var, apply1, broadcast_to, build, ops};
 use tenferro_runtime::{EagerTensor, TensorExt, TracedTensor, TypedTensorExt};
 use tenferro_tensor::{Result, Tensor, TypedTensor, dispatch};
 
@@ -52,7 +52,7 @@ fn matrix_forms() -> [OpInfo; 2] {
     )
     .surface(surface!((); adjoint()));
     let plain = op("matrix_transpose", |_: &(), x: &[Var]| x[0].matrix_transpose(), |_, x| swapped(&x[0]))
-        .skip("surfaces", "adjoint is the method");
+        .surface(surface!((); matrix_transpose()));
     [adjoint, plain].map(|o| {
         o.each(EVERY, |o, d| {
             o.sample((), vec![any(d, &[3, 4], 1)])
@@ -169,6 +169,26 @@ fn broadcasts() -> Vec<OpInfo> {
     .error((vec![2], vec![]), vec![any(F64, &[2], 1)], &["0", "1"])
     .error((vec![2, 2], vec![0, 0]), vec![any(F64, &[2, 2], 1)], &["0", "distinct"])
     .done();
+    let to = op(
+        "broadcast_to",
+        |s: &Ints, x: &[Var]| broadcast_to(&x[0], &dims(s)),
+        |s, x| {
+            let (own, lead) = (&x[0].shape, s.len() - x[0].rank());
+            Array::from_fn(x[0].dtype, s, |i| {
+                x[0].at(&own.iter().zip(&i[lead..]).map(|(&n, &i)| if n == 1 { 0 } else { i }).collect::<Ints>())
+            })
+        },
+    )
+    .surface(surface!(Ints; broadcast_to() |s| s))
+    .each([F64, C64_, I32], |o, d| {
+        o.sample(vec![2, 3, 4], vec![any(d, &[3, 4], 1)])
+            .sample(vec![3, 4], vec![any(d, &[1, 4], 2)])
+            .sample(vec![3, 0], vec![any(d, &[], 3)])
+    })
+    .symbolic_call(&[(F64, &["m"]), (F64, &["n", "m"])], |x| broadcast_to(&x[0], &x[1].shape()))
+    .error(vec![3], vec![any(F64, &[2, 3], 1)], &["1", "at least 2"])
+    .error(vec![2, 2], vec![any(F64, &[3], 1)], &["3", "2"])
+    .done();
     let like = op(
         "batch_like",
         |_: &(), x: &[Var]| x[0].batch_like(&x[1]),
@@ -189,7 +209,7 @@ fn broadcasts() -> Vec<OpInfo> {
     .error((), vec![any(F64, &[2, 3], 1), any(F64, &[2], 2)], &["1", "at least 2"])
     .skip("surfaces", IN_RULES)
     .done();
-    vec![in_dim, like]
+    vec![in_dim, to, like]
 }
 
 /// Starts, limits, steps.
