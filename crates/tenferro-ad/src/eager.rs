@@ -35,7 +35,8 @@ pub trait EagerTensorAdExt: Sized {
     /// operation on the way has no derivative; then no gradient is changed.
     fn backward_with(&self, ct: &Self) -> Result<()>;
 
-    /// The gradient collected by this leaf so far.
+    /// The gradient collected by this leaf so far; `None` before the first, and of what is no leaf: the result of an
+    /// operation becomes one by [`requires_grad`](EagerTensor::requires_grad).
     fn grad(&self) -> Option<Self>;
 
     /// Forgets the gradient of this leaf.

@@ -84,7 +84,7 @@ impl Dim {
     fn terms(&self) -> Vec<(Monomial, i64)> {
         match self {
             Dim::Lit(0) => vec![],
-            Dim::Lit(n) => vec![(Monomial::new(), *n as i64)],
+            Dim::Lit(n) => vec![(Monomial::new(), i64::try_from(*n).unwrap_or(i64::MAX))],
             Dim::Expr(p) => p.0.clone(),
         }
     }
@@ -352,9 +352,6 @@ impl Extent for Dim {
             (Dim::Lit(a), Dim::Lit(b)) => Dim::Lit(a / b),
             (a, Dim::Lit(1)) => a.clone(),
             (a, b) if a == b => Dim::Lit(1),
-            (a, Dim::Lit(n)) if a.terms().iter().all(|(_, c)| c % *n as i64 == 0) => {
-                Dim::from_terms(a.terms().into_iter().map(|(m, c)| (m, c / *n as i64)).collect())
-            }
             (a, b) => match divide_by_monomial(a, b) {
                 Some(q) => q,
                 None => Dim::atom(Atom::Div(a.clone(), b.clone())),

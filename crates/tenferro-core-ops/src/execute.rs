@@ -8,7 +8,7 @@ use crate::{
     var::{Now, Var},
 };
 use smallvec::{SmallVec, smallvec};
-use tenferro_tensor::{Error, Result, Tensor, TensorRef, Value, checked_len, same_shape};
+use tenferro_tensor::{DType, Error, Result, Tensor, TensorRef, Value, checked_len, same_shape};
 
 /// Dtype and extents of a present value.
 #[inline]
@@ -31,10 +31,21 @@ pub fn execute(backend: &dyn Backend, op: &dyn Op, x: &[&Value]) -> Result<Outs<
     // SAFETY: `y` is what `infer` gave.
     let mut results =
         with_operands(x, |operands| unsafe { backend.run(&kernel, op, operands, &y, &mut Out::New) })?;
+    if results.len() != y.len() || results.iter().zip(&y).any(|(t, a)| t.dtype() != a.dtype) {
+        return Err(unlike(op, &results, &y));
+    }
     Ok(match results.pop() {
         Some(only) if results.is_empty() => Outs::from_buf([Value::new(only)]),
         last => results.into_iter().chain(last).map(Value::new).collect(),
     })
+}
+
+/// The error of a kernel whose results are not those of the shape rule.
+#[cold]
+fn unlike(op: &dyn Op, results: &[Tensor], y: &[Aval]) -> Error {
+    let list = |dtypes: SmallVec<[DType; 2]>| format!("{dtypes:?}");
+    let got = list(results.iter().map(Tensor::dtype).collect());
+    Error::dtype(op.name(), "results of the kernel", got, list(y.iter().map(|a| a.dtype).collect()))
 }
 
 /// The shape rule on present values. Elementwise operations on operands alike, which small programs are full
@@ -192,12 +203,7 @@ pub fn into_tensor(backend: &dyn Backend, v: Value) -> Result<Tensor> {
 }
 
 #[cold]
-fn decomposed(
-    backend: &dyn Backend,
-    op: &dyn Op,
-    x: &[&Value],
-    dtype: tenferro_tensor::DType,
-) -> Result<Outs<Value>> {
+fn decomposed(backend: &dyn Backend, op: &dyn Op, x: &[&Value], dtype: DType) -> Result<Outs<Value>> {
     let x: SmallVec<[Var; 3]> = x.iter().map(|v| Var::Now(Now::new((*v).clone()))).collect();
     let y = with_backend(backend, || op.decompose(&x))
         .ok_or_else(|| Error::unsupported(op.name(), dtype, backend.name()))?;

@@ -51,8 +51,12 @@ type Addressed = dyn Fn(&[*const u8], *mut u8) + Send + Sync;
 const MOST: usize = 6;
 
 impl Prepared {
-    /// `f` reads operands at the addresses it is given and writes every element of the compact result.
-    pub fn new(f: impl Fn(&[*const u8], *mut u8) + Send + Sync + 'static) -> Self {
+    /// `f`, which is given the addresses of operands and of a compact result.
+    ///
+    /// # Safety
+    /// For operands and a result like those of [`Coming`] and the shape rule that it is made for, `f` reads no other
+    /// elements and writes every element of the result.
+    pub unsafe fn new(f: impl Fn(&[*const u8], *mut u8) + Send + Sync + 'static) -> Self {
         Prepared(Box::new(f))
     }
 

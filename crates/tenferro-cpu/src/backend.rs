@@ -211,10 +211,14 @@ impl CpuBackend {
                 &mut Out::Into(vec![view]),
             )
         };
-        if let Some((t, a)) = results.iter().zip(y).find(|(t, a)| t.shape() != &a.shape[..]) {
-            // Of an operation that finds its extents while it runs; the views have the bounds.
-            let got = format_args!("{:?}", t.shape());
-            return Err(Error::shape(op, "result for a destination", got, format_args!("{:?}", a.shape)));
+        if results.len() != y.len() {
+            return Err(Error::argument(op, "number of results", results.len(), y.len()));
+        }
+        // The views have the bounds of what an operation finds while it runs.
+        let unlike = |(t, a): &(&Tensor, &Aval)| t.dtype() != a.dtype || t.shape() != &a.shape[..];
+        if let Some((t, a)) = results.iter().zip(y).find(unlike) {
+            let got = Aval::new(t.dtype(), t.shape().iter().copied());
+            return Err(Error::shape(op, "result for a destination", got, a));
         }
         match std::mem::replace(out, Out::New) {
             Out::New => return Ok(results),

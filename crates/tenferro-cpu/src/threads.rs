@@ -55,7 +55,7 @@ const CHUNKS_PER_THREAD: usize = 4;
 
 fn split(threads: usize, n: usize, grain: usize, f: &(impl Fn(Range<usize>) + Send + Sync)) {
     let grains = n.div_ceil(grain);
-    let chunk = grains.div_ceil(threads * CHUNKS_PER_THREAD).max(1) * grain;
+    let chunk = grains.div_ceil(threads.saturating_mul(CHUNKS_PER_THREAD)).max(1) * grain;
     (0..n.div_ceil(chunk)).into_par_iter().with_max_len(1).for_each(|i| f(i * chunk..n.min((i + 1) * chunk)));
 }
 
@@ -166,6 +166,16 @@ mod tests {
         assert_eq!(threads(1).parallel(usize::MAX, |par| par), Par::Seq);
         let other = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
         assert_eq!(other.install(|| t.parallel(usize::MAX, |par| par)), Par::Seq);
+    }
+
+    #[test]
+    fn no_number_of_threads_is_too_large() {
+        let sum = std::sync::atomic::AtomicUsize::new(0);
+        let add = |range: Range<usize>| {
+            sum.fetch_add(range.sum(), std::sync::atomic::Ordering::Relaxed);
+        };
+        Par::Rayon(NonZeroUsize::new(1 << 62).unwrap()).for_each_chunk(10, 1, add);
+        assert_eq!(sum.into_inner(), 45);
     }
 
     #[test]

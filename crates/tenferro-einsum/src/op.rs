@@ -249,7 +249,8 @@ fn planned(
 ) -> Result<Outs<Tensor>> {
     let value = |x: &mut Operand<'_>| match x.take() {
         Some(own) => Value::new(own),
-        None => Value::from(x.read()),
+        // SAFETY: dropped before this kernel returns.
+        None => unsafe { Value::borrowed(x.read()) },
     };
     let x: SmallVec<[Var; 4]> = x.iter_mut().map(|x| Var::Now(Now::new(value(x)))).collect();
     let refs: SmallVec<[&Var; 4]> = x.iter().collect();

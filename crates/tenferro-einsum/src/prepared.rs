@@ -113,7 +113,8 @@ impl PreparedEinsum {
                 Some(order) => into_tensor(backend.backend(), Value::new(y).transpose("einsum", order)?),
             };
         }
-        let values: SmallVec<[Var; 4]> = x.iter().map(|x| present(&TensorRead::from(*x))).collect();
+        let values: SmallVec<[Var; 4]> =
+            x.iter().map(|x| present(&TensorRead::from(*x))).collect::<Result<_>>()?;
         let refs: SmallVec<[&Var; 4]> = values.iter().collect();
         run_direct1(backend, || einsum(&self.0.einsum, &refs))
     }
@@ -164,7 +165,8 @@ impl PreparedEinsum {
                 return Err(Error::dtype(self.name(), "operands", dtype, "numbers"));
             }
             self.check_destination(&y, dtype)?;
-            let values: SmallVec<[Var; 4]> = x.iter().map(|x| present(x).convert(dtype)).collect();
+            let values: SmallVec<[Var; 4]> =
+                x.iter().map(|x| Ok(present(x)?.convert(dtype))).collect::<Result<_>>()?;
             let values = self.0.binding.squeezed(&values.iter().collect::<SmallVec<[&Var; 4]>>());
             let values: SmallVec<[&Var; 4]> = values.iter().collect();
             lower_into(backend, &self.0.plan, &values, out(y)).map_err(|e| e.of(self.name()))
@@ -265,8 +267,8 @@ fn run_steps(steps: &[Ready], x: &[&Tensor], plan: &Plan, backend: &dyn Backend)
     Ok(made.pop().flatten())
 }
 
-fn present(x: &TensorRead<'_>) -> Var {
-    Var::Now(Now::new(Value::from(x)))
+fn present(x: &TensorRead<'_>) -> Result<Var> {
+    Ok(Var::Now(Now::new(Value::of(x)?)))
 }
 
 impl Subscripts for PreparedEinsum {

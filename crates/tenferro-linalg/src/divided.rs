@@ -77,9 +77,20 @@ impl SpectralFunction {
     }
 
     /// `derivative(n, x)` is the n-th derivative at x >= 0; for n = 0 the value. NaN says that a derivative
-    /// of this order is not known. Two functions are equal if they are clones of one.
+    /// of this order is not known: to ask for it is an error. Two functions are equal if they are clones of one.
     pub fn custom(derivative: impl Fn(usize, f64) -> f64 + Send + Sync + 'static) -> Self {
         SpectralFunction(Kind::Custom(Custom(Arc::new(derivative))))
+    }
+
+    /// The order and the point of a derivative, up to `order` and at one of these points, that is not known, or
+    /// infinite elsewhere than at 0.
+    pub(crate) fn unknown(&self, points: &[f64], order: usize) -> Option<(usize, f64)> {
+        let Kind::Custom(f) = &self.0 else { return None };
+        let all = points.iter().flat_map(|&x| (1..=order).map(move |n| (n, x)));
+        all.into_iter().find(|&(n, x)| {
+            let c = (f.0)(n, x);
+            c.is_nan() || x > 0.0 && c.is_infinite()
+        })
     }
 
     /// Whether x has a scale for f. For powers it has none: their divided differences are as exact close to

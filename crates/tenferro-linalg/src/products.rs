@@ -42,6 +42,7 @@ fn try_matrix_power(a: &Var, n: i64) -> Result<Var> {
 }
 
 /// The Kronecker product of matrices of `m x n` and `p x q`, the `m p x n q` matrix of the blocks `a_ij B`.
+/// Its row is `row of B + p (row of A)`: reshaped, column-major, the axes of B stand before those of A.
 /// Axes from 2 on are batch axes, aligned there: a missing one, or one of extent 1, is repeated. Dtypes are
 /// promoted. NaN and infinities propagate.
 ///

@@ -207,6 +207,10 @@ fn run<T: Scalar>(f: &SpectralFunction, x: &mut [Operand<'_>], y: &[Aval]) -> Re
         let noise =
             if f.has_scale() { unit * (m + n) as f64 * s.iter().copied().fold(0.0, f64::max) } else { 0.0 };
         let s: Vec<f64> = s.into_iter().map(|s| if s <= noise { 0.0 } else { s }).collect();
+        if let Some((order, s)) = f.unknown(&s, directions.len()) {
+            let got = format_args!("derivative {order} at {s} is not known");
+            return Err(Error::numeric(SpectralCore::NAME, "function", got, "a finite derivative"));
+        }
         let read = |e: &Matrices<T>| {
             let (e, mut copy) = (e.at(b), allocated([m, n], ZERO)?);
             let all = (0..n).flat_map(|j| (0..m).map(move |i| (i, j)));
@@ -356,7 +360,7 @@ impl Path<'_> {
 /// `O(d p^2)` memory with `p = min(m + n, (d + 2) k)`.
 ///
 /// # Errors
-/// As [`svd`](crate::ops::svd).
+/// As [`svd`](crate::ops::svd); in derivatives, one of a [custom](SpectralFunction::custom) function that is not known.
 pub fn spectral(a: &Var, f: &SpectralFunction) -> Var {
     called(SpectralDerivative::NAME, [a], || {
         let a = floating(a);

@@ -133,7 +133,9 @@ surfaces! {
     fn cholesky(a) -> [T] = ops::cholesky(a);
     /// The solution of the system with A from the factor `l` of `A = L L^H`.
     fn cholesky_solve(l, b: T; system: System) -> [T] = ops::cholesky_solve(l, b, system);
-    /// `f(A) = U f(s) V^H`, with derivatives that are right at every degeneracy.
+    /// `f(A) = U f(s) V^H`, a function of the singular values s (not of eigenvalues: for a Hermitian A with
+    /// eigenvalues below 0, f is continued as an odd function), with derivatives that are right at every
+    /// degeneracy. Where a singular value is 0, f must be 0.
     fn spectral(a; f: &SpectralFunction) -> [T] = ops::spectral(a, f);
     /// The norm of vectors along some axes, `(sum |x|^p)^(1/p)` and its limits; a number p is that norm of
     /// all elements. See [`VectorNorm`](crate::VectorNorm).

@@ -118,6 +118,38 @@ fn sine() -> SpectralFunction {
     SpectralFunction::custom(|n, x| (x + n as f64 * std::f64::consts::FRAC_PI_2).sin())
 }
 
+#[test]
+fn a_derivative_that_is_not_known_is_an_error() {
+    let known = |orders: usize| {
+        SpectralFunction::custom(move |n, x| match n {
+            n if n >= orders => f64::NAN,
+            0 => x.powi(3),
+            1 => 3.0 * x * x,
+            _ => 6.0 * x,
+        })
+    };
+    for (values, shape) in
+        [([1.0, 2.0], [2, 2]), ([2.0, 2.0], [2, 2]), ([2.0, 0.0], [2, 2]), ([1.0, 2.0], [5, 2])]
+    {
+        let a = with_values(DType::F64, shape[0], shape[1], &values);
+        on_cpu(|| {
+            let e: Vec<Var> = (0..3).map(|k| now(&random(DType::F64, &shape, 50 + k))).collect();
+            for order in 1..=3 {
+                for orders in 1..=3 {
+                    let y = along(&known(orders), &now(&a), &e[..order]);
+                    if order >= orders {
+                        let error = y.ok().unwrap_err().to_string();
+                        assert!(error.contains(&format!("derivative {orders}")), "{error}");
+                    } else {
+                        let cube = along(&SpectralFunction::power(3.0), &now(&a), &e[..order]);
+                        assert_close(&format!("{values:?} {order}"), &tensor(&y), &tensor(&cube), 1e-12);
+                    }
+                }
+            }
+        });
+    }
+}
+
 /// A square matrix needs no basis of its directions; with zeros beside it, a tall one is square.
 #[test]
 fn derivatives_of_tall_and_wide_matrices_are_those_with_zeros_beside_them() {

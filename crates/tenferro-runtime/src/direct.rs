@@ -33,7 +33,7 @@ pub fn execute(
     mut out: Out<'_>,
     backend: &mut (impl Target + ?Sized),
 ) -> Result<Outs<Tensor>> {
-    let values: SmallVec<[Value; 3]> = x.iter().map(Value::from).collect();
+    let values: SmallVec<[Value; 3]> = x.iter().map(Value::of).collect::<Result<_>>()?;
     let refs: SmallVec<[&Value; 3]> = values.iter().collect();
     execute_into(backend.backend(), op, &refs, &mut out)
 }

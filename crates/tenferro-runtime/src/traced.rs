@@ -201,7 +201,8 @@ impl GraphCompiler {
     /// The program that computes `y` from the inputs it depends on, in the order of their creation.
     ///
     /// # Errors
-    /// None are known for a value that was traced without error.
+    /// [`Error::Guard`](crate::Error::Guard) for a symbol that is the extent of no input it depends on, as in the
+    /// gradient of a sum: give the inputs to [`compile_with`](Self::compile_with).
     pub fn compile(&mut self, y: &TracedTensor) -> Result<Program> {
         self.compile_many(&[y])
     }
@@ -218,7 +219,7 @@ impl GraphCompiler {
     /// The program that computes all of `y` from `inputs`, in this order.
     ///
     /// # Errors
-    /// If `y` depends on an input that is not among `inputs`.
+    /// If `y` depends on an input, or has a symbol for an extent, that is not among `inputs`; an input listed twice.
     pub fn compile_with(&mut self, inputs: &[&TracedTensor], y: &[&TracedTensor]) -> Result<Program> {
         inputs.iter().try_for_each(|x| x.call().map(drop))?;
         let inputs: Vec<Var> = inputs.iter().map(|x| x.0.clone()).collect();

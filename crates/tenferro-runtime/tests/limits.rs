@@ -48,6 +48,16 @@ fn a_step_without_measure_beside_no_elements_takes_none() -> tenferro_runtime::R
             assert_eq!(program.run(&mut cpu, &[&x])?[0].shape(), taken, "{shape:?} by {step}");
         }
     }
+    // Of an extent that is known when the program runs.
+    let n = Dim::symbol("n");
+    let p = TracedTensor::input(DType::F64, std::slice::from_ref(&n));
+    for step in [2, 1 << 62, isize::MAX as usize, 1 << 63, usize::MAX] {
+        let y = p.slice_dims(&[0.into()], std::slice::from_ref(&n), &[step])?;
+        let program = GraphCompiler::new().compile(&(&y + 1.0)?)?;
+        let out = program.run(&mut cpu, &[&f64s(&[5], &[1.0, 2.0, 3.0, 4.0, 5.0])])?;
+        assert_eq!(out[0].shape(), [5_usize.div_ceil(step)], "{step}");
+        assert_eq!(out[0].as_slice::<f64>()?[0], 2.0);
+    }
     // The cotangent of a slice is a pad, and that of a pad a slice.
     let x = input(Aval::new(DType::F64, [Dim::Lit(3), Dim::Lit(2)]));
     for gap in [1, 1 << 62, (1 << 63) - 1, 1 << 63, usize::MAX - 1] {

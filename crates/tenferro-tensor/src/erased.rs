@@ -39,6 +39,23 @@ macro_rules! define_views {
                 }
             }
 
+            /// Under another layout that lies inside the base.
+            #[inline]
+            fn with(&self, layout: Layout) -> Self {
+                match self { $($(TensorView::$V(v) => TensorView::$V(v.with(layout)),)*)* }
+            }
+
+            /// The same, of a base that may be borrowed to be written.
+            #[inline]
+            pub(crate) fn lent(self, lent: bool) -> Self {
+                match self { $($(TensorView::$V(v) => TensorView::$V(v.lent(lent)),)*)* }
+            }
+
+            #[inline]
+            fn is_lent(&self) -> bool {
+                match self { $($(TensorView::$V(v) => v.is_lent(),)*)* }
+            }
+
             #[inline]
             pub(crate) fn base(&self) -> &'a Tensor {
                 match self { $($(TensorView::$V(v) => v.base(),)*)* }
@@ -173,7 +190,7 @@ impl<'a> TensorView<'a> {
     #[inline]
     pub fn typed<T: Scalar>(&self) -> Result<TypedTensorView<'a, T>> {
         self.base().check_dtype::<T>("typed")?;
-        Ok(TypedTensorView::trusted(self.base(), self.layout()))
+        Ok(TypedTensorView::trusted(self.base(), self.layout()).lent(self.is_lent()))
     }
 
     /// The address of the first element.
@@ -201,7 +218,7 @@ impl<'a> TensorView<'a> {
     /// [`Error::Axis`] unless `perm` is a permutation of the axes.
     pub fn transpose_view(&self, perm: impl AsRef<[usize]>) -> Result<Self> {
         let layout = self.layout_ref().transpose("transpose_view", perm.as_ref())?;
-        Ok(TensorView::trusted(self.base(), layout))
+        Ok(self.with(layout))
     }
 
     /// `starts[i]..limits[i]` of each axis with steps; see [`Layout::slice`].
@@ -216,7 +233,7 @@ impl<'a> TensorView<'a> {
     ) -> Result<Self> {
         let (starts, limits, steps) = (starts.as_ref(), limits.as_ref(), steps.as_ref());
         let layout = self.layout_ref().slice("slice_view", starts, limits, steps)?;
-        Ok(TensorView::trusted(self.base(), layout))
+        Ok(self.with(layout))
     }
 
     /// The named axes backwards.
@@ -225,7 +242,7 @@ impl<'a> TensorView<'a> {
     /// [`Error::Axis`] for an axis out of range or named twice.
     pub fn reverse_view(&self, axes: impl AsRef<[usize]>) -> Result<Self> {
         let layout = self.layout_ref().reverse("reverse_view", axes.as_ref())?;
-        Ok(TensorView::trusted(self.base(), layout))
+        Ok(self.with(layout))
     }
 
     /// Axis `i` as axis `dims[i]` of `shape`, repeated along the others; see [`Layout::broadcast`].
@@ -234,7 +251,7 @@ impl<'a> TensorView<'a> {
     /// [`Error::Rank`], [`Error::Axis`], [`Error::Shape`], [`Error::Overflow`].
     pub fn broadcast_view(&self, shape: impl AsRef<[usize]>, dims: impl AsRef<[usize]>) -> Result<Self> {
         let layout = self.layout_ref().broadcast("broadcast_view", shape.as_ref(), dims.as_ref())?;
-        Ok(TensorView::trusted(self.base(), layout))
+        Ok(self.with(layout))
     }
 
     /// The same elements in column-major order under another shape.
@@ -242,7 +259,7 @@ impl<'a> TensorView<'a> {
     /// # Errors
     /// [`Error::Shape`] for another number of elements, [`Error::Layout`] where it needs a copy.
     pub fn reshape_view(&self, shape: impl AsRef<[usize]>) -> Result<Self> {
-        Ok(TensorView::trusted(self.base(), reshape(self.layout_ref(), shape.as_ref())?))
+        Ok(self.with(reshape(self.layout_ref(), shape.as_ref())?))
     }
 
     /// The elements with equal indices on two axes, as a new last axis.
@@ -251,7 +268,7 @@ impl<'a> TensorView<'a> {
     /// [`Error::Axis`] for equal axes or an axis out of range.
     pub fn diagonal_view(&self, axis1: usize, axis2: usize) -> Result<Self> {
         let layout = self.layout_ref().diagonal("diagonal_view", axis1, axis2)?;
-        Ok(TensorView::trusted(self.base(), layout))
+        Ok(self.with(layout))
     }
 
     /// A part; see [`s!`](crate::s).
@@ -260,7 +277,7 @@ impl<'a> TensorView<'a> {
     /// [`Error::Rank`], [`Error::Argument`] for a specification that does not fit the shape.
     pub fn slice(&self, spec: impl AsRef<[SliceItem]>) -> Result<Self> {
         let layout = self.layout_ref().slice_spec("slice", spec.as_ref())?;
-        Ok(TensorView::trusted(self.base(), layout))
+        Ok(self.with(layout))
     }
 
     /// The only element.
@@ -328,9 +345,9 @@ impl<'a> TensorViewMut<'a> {
         TensorViewMut::trusted(self.base(), self.layout())
     }
 
-    /// The same elements to read.
+    /// The same elements to read. An operation on them copies them first, as their storage cannot be shared.
     pub fn as_view(&self) -> TensorView<'_> {
-        TensorView::trusted(self.base(), self.layout())
+        TensorView::trusted(self.base(), self.layout()).lent(true)
     }
 
     /// The address of the first element, to write.
@@ -505,6 +522,12 @@ impl<'a> TensorRead<'a> {
         }
     }
 
+    /// Of a tensor that is borrowed to be written, whose storage must not be shared.
+    #[inline]
+    pub(crate) fn is_lent(&self) -> bool {
+        matches!(self, TensorRead::View(view) if view.is_lent())
+    }
+
     /// The element type.
     #[inline]
     pub fn dtype(&self) -> DType {
@@ -634,7 +657,7 @@ impl<'a> TensorRead<'a> {
     #[inline]
     pub fn typed<T: Scalar>(&self) -> Result<TypedTensorView<'a, T>> {
         self.base().check_dtype::<T>("typed")?;
-        Ok(TypedTensorView::trusted(self.base(), self.layout()))
+        Ok(TypedTensorView::trusted(self.base(), self.layout()).lent(self.is_lent()))
     }
 
     /// A compact copy.

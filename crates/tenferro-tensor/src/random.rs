@@ -68,11 +68,11 @@ fn random(
 ) -> Result<Tensor> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     dispatch_float!(dtype, T => {
-        let mut element = |_: &[usize]| {
+        let element = || {
             let re = draw(&mut rng, dtype.real());
             let im = if dtype.is_complex() { draw(&mut rng, dtype.real()) } else { 0.0 };
             T::from_c64(C64::new(re, im))
         };
-        TypedTensor::<T>::from_fn(shape, &mut element).map(TypedTensor::into_tensor)
+        TypedTensor::<T>::from_elements(op, &shape, element).map(TypedTensor::into_tensor)
     }, else Err(Error::dtype(op, "dtype", dtype, "a real or complex floating-point type")))
 }

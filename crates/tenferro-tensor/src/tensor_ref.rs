@@ -38,9 +38,8 @@ impl<'a> TensorRef<'a> {
         Ok(TensorRef { tensor, layout: Some(layout) })
     }
 
-    /// The tensor, of which this may be a part.
     #[inline]
-    pub fn owner(&self) -> &'a Tensor {
+    pub(crate) fn owner(&self) -> &'a Tensor {
         self.tensor
     }
 
@@ -145,7 +144,8 @@ impl<'a> TensorRef<'a> {
     /// As a view, with a layout of its own.
     #[inline]
     pub fn view(&self) -> TensorView<'a> {
-        TensorView::trusted(self.tensor, self.layout())
+        // Whether the tensor is borrowed to be written is not known here.
+        TensorView::trusted(self.tensor, self.layout()).lent(self.layout.is_some())
     }
 
     /// As a view with the element type.

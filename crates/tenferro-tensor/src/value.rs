@@ -39,6 +39,31 @@ impl Value {
         Value { owner, layout: None }
     }
 
+    /// The elements of an operand. Nothing is copied but a part of a tensor that is borrowed to be written.
+    ///
+    /// # Errors
+    /// Where it is copied, those of [`TensorRead::to_tensor`].
+    pub fn of(operand: &TensorRead<'_>) -> Result<Value> {
+        if operand.is_lent() {
+            return operand.to_tensor().map(Value::new);
+        }
+        // SAFETY: the tensor is not borrowed to be written.
+        Ok(unsafe { Value::borrowed(operand.into()) })
+    }
+
+    /// The elements of an operand. Nothing is copied.
+    ///
+    /// # Safety
+    /// If the operand is part of a tensor that is borrowed to be written, the value and all that share its owner
+    /// are dropped before the operand's borrow ends.
+    pub unsafe fn borrowed(operand: TensorRef<'_>) -> Value {
+        let owner = Value::new(operand.owner().share());
+        match operand.strides() {
+            None => owner,
+            Some(_) => owner.with_layout(operand.layout()),
+        }
+    }
+
     /// Other elements of the owner, or the same in another order: `layout` is relative to the owner, as
     /// [`layout`](Value::layout) is.
     ///
@@ -292,23 +317,5 @@ impl From<Tensor> for Value {
 impl<T: Scalar> From<TypedTensor<T>> for Value {
     fn from(tensor: TypedTensor<T>) -> Self {
         Value::new(tensor.into_tensor())
-    }
-}
-
-/// Shares the owner: nothing is copied.
-impl From<TensorRef<'_>> for Value {
-    fn from(operand: TensorRef<'_>) -> Self {
-        let owner = Value::new(operand.owner().share());
-        match operand.strides() {
-            None => owner,
-            Some(_) => owner.with_layout(operand.layout()),
-        }
-    }
-}
-
-/// Shares the owner: nothing is copied.
-impl From<&TensorRead<'_>> for Value {
-    fn from(read: &TensorRead<'_>) -> Self {
-        TensorRef::from(read).into()
     }
 }

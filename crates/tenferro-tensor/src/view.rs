@@ -27,12 +27,14 @@ use crate::{
 pub struct TypedTensorView<'a, T, R = DynRank> {
     base: &'a Tensor,
     layout: Layout,
+    /// Of a base that is borrowed to be written, whose storage must not be shared.
+    lent: bool,
     kind: PhantomData<fn() -> (T, R)>,
 }
 
 impl<T, R> Clone for TypedTensorView<'_, T, R> {
     fn clone(&self) -> Self {
-        TypedTensorView { base: self.base, layout: self.layout.clone(), kind: PhantomData }
+        TypedTensorView { layout: self.layout.clone(), ..*self }
     }
 }
 
@@ -41,7 +43,19 @@ impl<'a, T, R> TypedTensorView<'a, T, R> {
     #[inline]
     pub(crate) fn trusted(base: &'a Tensor, layout: Layout) -> Self {
         debug_assert!(layout.fits(base.len()));
-        TypedTensorView { base, layout, kind: PhantomData }
+        TypedTensorView { base, layout, lent: false, kind: PhantomData }
+    }
+
+    /// The same, of a base that may be borrowed to be written.
+    #[inline]
+    pub(crate) fn lent(mut self, lent: bool) -> Self {
+        self.lent |= lent;
+        self
+    }
+
+    #[inline]
+    pub(crate) fn is_lent(&self) -> bool {
+        self.lent
     }
 
     #[inline]
@@ -118,8 +132,8 @@ impl<'a, T: Scalar, R: Rank> TypedTensorView<'a, T, R> {
 /// Rearranged.
 impl<'a, T: Scalar, R: Rank> TypedTensorView<'a, T, R> {
     #[inline]
-    fn with<Q: Rank>(&self, layout: Layout) -> TypedTensorView<'a, T, Q> {
-        TypedTensorView::trusted(self.base, layout)
+    pub(crate) fn with<Q: Rank>(&self, layout: Layout) -> TypedTensorView<'a, T, Q> {
+        TypedTensorView::trusted(self.base, layout).lent(self.lent)
     }
 
     /// Axis `i` of the result is axis `perm[i]`.
@@ -199,13 +213,13 @@ impl<'a, T: Scalar, R: Rank> TypedTensorView<'a, T, R> {
         if self.rank() != N {
             return Err(Error::rank("into_rank", "rank", self.rank(), N));
         }
-        Ok(TypedTensorView::trusted(self.base, self.layout))
+        Ok(TypedTensorView::trusted(self.base, self.layout).lent(self.lent))
     }
 
     /// Without the rank in the type.
     #[inline]
     pub fn into_dyn(self) -> TypedTensorView<'a, T> {
-        TypedTensorView::trusted(self.base, self.layout)
+        TypedTensorView::trusted(self.base, self.layout).lent(self.lent)
     }
 
     /// As the argument of an operation.

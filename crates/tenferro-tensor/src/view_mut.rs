@@ -122,10 +122,10 @@ impl<'a, T: Scalar, R: Rank> TypedTensorViewMut<'a, T, R> {
         self.base.backend_storage()
     }
 
-    /// The same elements to read.
+    /// The same elements to read. An operation on them copies them first, as their storage cannot be shared.
     #[inline]
     pub fn as_view(&self) -> TypedTensorView<'_, T, R> {
-        TypedTensorView::trusted(self.base, self.layout.clone())
+        TypedTensorView::trusted(self.base, self.layout.clone()).lent(true)
     }
 
     /// The same elements for a shorter time.

@@ -384,6 +384,12 @@ fn allclose_uses_both_tolerances_and_no_nan() {
 }
 
 #[test]
+fn random_tensors_name_their_own_errors() {
+    assert_eq!(Tensor::uniform(DType::F64, [1 << 62, 4], 0).unwrap_err().op(), "uniform");
+    assert_eq!(Tensor::normal(DType::C32, [1 << 62, 4], 0).unwrap_err().op(), "normal");
+}
+
+#[test]
 fn random_tensors_have_the_stated_moments() {
     let n = 20_000;
     for dtype in [DType::F32, DType::F64, DType::C32, DType::C64] {

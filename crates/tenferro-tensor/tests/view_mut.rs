@@ -1,7 +1,9 @@
 //! Mutable views: what they write, and that no two of them share an element.
 
 use proptest::prelude::*;
-use tenferro_tensor::{C64, Error, SliceItem, SliceSpec, Tensor, TypedTensor, s};
+use tenferro_tensor::{
+    C64, Error, SliceItem, SliceSpec, Tensor, TensorRead, TensorRef, TypedTensor, Value as Shared, s,
+};
 
 #[test]
 fn writes_reach_exactly_the_selected_elements() {
@@ -43,6 +45,46 @@ fn the_erased_form_does_the_same() {
     assert_eq!(t.as_slice::<f64>().unwrap(), [9.0, 9.0, -3.0, 4.0]);
     assert!(matches!(t.as_view_mut().unwrap().split_at(2, 0), Err(Error::Axis(_))));
     assert!(matches!(t.as_view_mut().unwrap().split_at(0, 3), Err(Error::Argument(_))));
+}
+
+/// Whatever way a view to read takes from one to write, no value shares what is yet to be written.
+#[test]
+fn a_value_of_a_part_that_is_lent_is_a_copy() {
+    let mut t = TypedTensor::<f64>::zeros([4]).unwrap();
+    let mut erased = Tensor::from_vec_col_major([4], vec![0.0; 4]).unwrap();
+    let values = |reads: &[TensorRead<'_>]| -> Vec<Shared> {
+        reads.iter().map(|read| Shared::of(read).unwrap()).collect()
+    };
+    let mut m = t.as_view_mut().unwrap();
+    let v = m.as_view();
+    let read = TensorRead::from(v.clone());
+    let ways = [
+        v.clone().into(),
+        v.clone().into_rank::<1>().unwrap().into_dyn().into(),
+        v.reverse_view([0]).unwrap().into(),
+        TensorRead::from_view(v.clone().into()),
+        read.typed::<f64>().unwrap().into(),
+        TensorRef::from(&read).read(),
+    ];
+    let kept = values(&ways);
+    m.fill(1.0).unwrap();
+    let mut m = erased.as_view_mut().unwrap();
+    let v = m.as_view();
+    let ways = [
+        v.clone().into(),
+        v.slice(s![..;-1]).unwrap().into(),
+        v.reshape_view([2, 2]).unwrap().into(),
+        v.typed::<f64>().unwrap().into(),
+    ];
+    let more = values(&ways);
+    m.fill(C64::ONE).unwrap();
+    for value in kept.iter().chain(&more) {
+        assert_eq!(value.duplicate().unwrap().as_slice::<f64>().unwrap(), [0.0; 4]);
+    }
+    assert!(erased.is_unique() && t.as_view_mut().is_ok());
+    // What nobody writes is shared.
+    assert_eq!(Shared::of(&(&erased).into()).unwrap().ptr_id(), erased.ptr_id());
+    assert_eq!(Shared::of(&erased.as_view().into()).unwrap().ptr_id(), erased.ptr_id());
 }
 
 #[test]

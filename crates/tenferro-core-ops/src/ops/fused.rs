@@ -38,20 +38,33 @@ impl PartialEq for Step {
 /// The outputs of some steps of a chain of elementwise operations.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Fused {
-    /// Number of inputs.
-    pub inputs: usize,
-    /// The steps in order; a step uses inputs and earlier steps.
-    pub steps: Arc<[Step]>,
-    /// The steps whose results are outputs.
-    pub outputs: SmallVec<[u32; 2]>,
-    /// What a backend made of the chain at its first run.
+    inputs: usize,
+    steps: Arc<[Step]>,
+    outputs: SmallVec<[u32; 2]>,
+    /// What a backend made of the chain at its first run, which is why the chain does not change.
     translated: Translated,
 }
 
 impl Fused {
-    /// A chain of `steps` on `inputs` operands.
+    /// A chain of `steps` on `inputs` operands; a step uses inputs and earlier steps. `outputs` are the steps whose
+    /// results are outputs.
     pub fn new(inputs: usize, steps: Arc<[Step]>, outputs: SmallVec<[u32; 2]>) -> Self {
         Fused { inputs, steps, outputs, translated: Translated::default() }
+    }
+
+    /// The number of inputs.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// The steps in order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The steps whose results are outputs.
+    pub fn outputs(&self) -> &[u32] {
+        &self.outputs
     }
 
     /// The place for what a backend makes of this chain.
@@ -108,7 +121,13 @@ impl Primitive for Fused {
             let x: SmallVec<[&Aval<D>; 3]> = step.x.iter().map(of).collect::<Result<_>>()?;
             let mut y = D::infer_op(&*step.op, &x, fresh)?;
             drop(x);
-            values.push(y.remove(0));
+            match (y.pop(), y.len()) {
+                (Some(y), 0) => values.push(y),
+                (_, more) => return Err(Error::argument(Self::NAME, "results of a step", more + 1, "1")),
+            }
+        }
+        if self.outputs.is_empty() {
+            return Err(Error::argument(Self::NAME, "number of outputs", 0, "at least 1"));
         }
         if let Some(s) = self.outputs.iter().find(|&&s| s as usize >= self.steps.len()) {
             let expected = format_args!("a step below {}", self.steps.len()).to_string();

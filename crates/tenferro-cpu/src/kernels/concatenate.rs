@@ -84,7 +84,7 @@ struct Move {
 
 /// The moves, of elements of the size of `T`.
 fn moved<T: Copy + 'static>(moves: Vec<Move>) -> Option<Prepared> {
-    Some(Prepared::new(move |x, y| {
+    let run = move |x: &[*const u8], y: *mut u8| {
         for m in &moves {
             // SAFETY: the offsets are those of elements, and the caller vouches for the addresses.
             unsafe {
@@ -93,5 +93,7 @@ fn moved<T: Copy + 'static>(moves: Vec<Move>) -> Option<Prepared> {
                     .write_unaligned(x[m.operand].cast::<T>().offset(m.from).read_unaligned())
             };
         }
-    }))
+    };
+    // SAFETY: every element of the result has its move.
+    Some(unsafe { Prepared::new(run) })
 }

@@ -288,10 +288,14 @@ fn prepare(op: &dyn Op, x: &[Coming<'_>], y: &Aval) -> Option<Prepared> {
     let [a, b] = x else { return None };
     let operands = [a, b].map(|x| (&x.aval.shape[..], x.strides));
     let small = Small::new(op.as_any().downcast_ref()?, operands)?;
-    dispatch_number!(y.dtype, T => Some(Prepared::new(move |x, y| {
+    dispatch_number!(y.dtype, T => {
         // SAFETY: the caller of the prepared kernel vouches for the addresses.
-        unsafe { small.multiply::<T>(x[0].cast(), x[1].cast(), y.cast()) }
-    })), else None)
+        let run = move |x: &[*const u8], y: *mut u8| unsafe {
+            small.multiply::<T>(x[0].cast(), x[1].cast(), y.cast())
+        };
+        // SAFETY: made for operands of these shapes, it writes every element of their product.
+        Some(unsafe { Prepared::new(run) })
+    }, else None)
 }
 
 fn dot_general<T: Gemm>(

@@ -115,7 +115,9 @@ fn prepare<P: Tiled>(op: &dyn Op, x: &[Coming<'_>], y: &Aval) -> Option<Prepared
     let tile = op.as_any().downcast_ref::<P>()?.tile(&dtypes);
     // SAFETY: the shape rule gave all operands the shape of the result, and the caller of the prepared kernel
     // vouches for the addresses.
-    Some(Prepared::new(move |x, y| unsafe { tile(std::ptr::null(), x, y, n) }))
+    let run = move |x: &[*const u8], y: *mut u8| unsafe { tile(std::ptr::null(), x, y, n) };
+    // SAFETY: a tile writes its n elements, which are all of the result.
+    Some(unsafe { Prepared::new(run) })
 }
 
 macro_rules! tiled {

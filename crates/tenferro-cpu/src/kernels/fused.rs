@@ -36,14 +36,14 @@ struct Link {
 impl Chain {
     fn new(op: &Fused, operands: &[DType]) -> Result<Chain> {
         let mut dtypes: SmallVec<[DType; 8]> = operands.into();
-        let mut steps = Vec::with_capacity(op.steps.len());
-        for step in op.steps.iter() {
+        let mut steps = Vec::with_capacity(op.steps().len());
+        for step in op.steps() {
             let x: SmallVec<[DType; 3]> = step.x.iter().map(|&k| dtypes[k as usize]).collect();
             let (tile, cost) =
                 tile(&*step.op, &x).ok_or_else(|| Error::unsupported(step.op.name(), x[0], "cpu"))?;
             let result = result_dtype(&*step.op, &x)?;
             dtypes.push(result);
-            let source = |&k: &u32| match (k as usize).checked_sub(op.inputs) {
+            let source = |&k: &u32| match (k as usize).checked_sub(op.inputs()) {
                 Some(s) => Source::Step(s),
                 None => Source::Input(k as usize),
             };
@@ -95,7 +95,7 @@ fn fused(
                 })
                 .collect();
             let outputs: SmallVec<[Output<'_>; 2]> = op
-                .outputs
+                .outputs()
                 .iter()
                 .zip(to.iter().zip(y))
                 .map(|(&step, (to, y))| Output {
@@ -119,7 +119,7 @@ const SCRATCH: usize = 8192;
 fn prepare(op: &dyn Op, x: &[Coming<'_>], y: &Aval) -> Option<Prepared> {
     let op: &Fused = op.as_any().downcast_ref()?;
     let n = y.len();
-    let (true, [output]) = (n <= super::SMALL, &op.outputs[..]) else { return None };
+    let (true, [output]) = (n <= super::SMALL, op.outputs()) else { return None };
     let dtypes: SmallVec<[DType; 8]> = x.iter().map(|x| x.aval.dtype).collect();
     let chain = Chain::new(op, &dtypes).ok()?;
     let room = |step: &Link| (n * step.size).next_multiple_of(64);
@@ -131,7 +131,7 @@ fn prepare(op: &dyn Op, x: &[Coming<'_>], y: &Aval) -> Option<Prepared> {
     let mut at = 0;
     let places: Vec<usize> = chain.steps.iter().map(|s| (at, at += room(s)).0).collect();
     let output = *output as usize;
-    Some(Prepared::new(move |x, y| {
+    let run = move |x: &[*const u8], y: *mut u8| {
         let mut scratch = MaybeUninit::<Scratch<SCRATCH>>::uninit();
         let scratch: *mut u8 = scratch.as_mut_ptr().cast();
         let result = |step: usize| if step == output { y } else { scratch.wrapping_add(places[step]) };
@@ -147,7 +147,9 @@ fn prepare(op: &dyn Op, x: &[Coming<'_>], y: &Aval) -> Option<Prepared> {
             // of the scratch, with room for n elements, and reads what earlier steps wrote.
             unsafe { (step.tile)(std::ptr::null(), &from[..step.inputs.len()], result(k), n) }
         }
-    }))
+    };
+    // SAFETY: the step that is the output writes its n elements, which are all of the result.
+    Some(unsafe { Prepared::new(run) })
 }
 
 /// The dtype an elementwise operation gives, from its shape rule on scalars.

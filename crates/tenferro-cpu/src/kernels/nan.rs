@@ -32,7 +32,9 @@ fn check_view(op: &'static str, x: TensorView<'_>) -> Result<()> {
 
 /// The results of a chain, each of its operations run and checked alone.
 pub(crate) fn steps(cpu: &CpuBackend, chain: &Fused, x: &[Operand<'_>]) -> Result<Outs<Tensor>> {
-    let x: SmallVec<[Var; 4]> = x.iter().map(|x| Var::Now(Now::new(Value::from(x.read())))).collect();
+    // SAFETY: dropped before this kernel returns.
+    let value = |x: &Operand<'_>| unsafe { Value::borrowed(x.read()) };
+    let x: SmallVec<[Var; 4]> = x.iter().map(|x| Var::Now(Now::new(value(x)))).collect();
     let y = with_backend(cpu, || Primitive::decompose(chain, &x)).unwrap_or_default();
     y.into_iter().map(|v| into_tensor(cpu, v.into_value()?)).collect()
 }

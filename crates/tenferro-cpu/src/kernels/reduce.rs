@@ -89,7 +89,9 @@ where
     let (reduced, ys) = spread(axes, shape.len(), &compact(&y.shape));
     let few = Few::new(shape, &reduced, &strides_coming(&x[0]), &ys)?;
     // SAFETY: the caller of the prepared kernel vouches for the addresses.
-    Some(Prepared::new(move |x, y| unsafe { few.run(R::default(), x[0].cast(), y.cast()) }))
+    let run = move |x: &[*const u8], y: *mut u8| unsafe { few.run(R::default(), x[0].cast(), y.cast()) };
+    // SAFETY: made for these operands, it writes every element of the result.
+    Some(unsafe { Prepared::new(run) })
 }
 
 /// The products before and after each element, multiplied: no division, so zeros are harmless.

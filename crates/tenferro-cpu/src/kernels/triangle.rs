@@ -125,10 +125,12 @@ fn prepare(op: &dyn Op, x: &[Coming<'_>], y: &Aval) -> Option<Prepared> {
     let pointers = (ones.as_ptr(), mask.as_mut_ptr());
     // SAFETY: both are of this shape, and the mask is ours.
     unsafe { dense(op, [*rows, *columns], size, pointers, 0..n / (*rows).max(1)) };
-    Some(Prepared::new(move |x, y| {
+    let run = move |x: &[*const u8], y: *mut u8| {
         for (i, mask) in mask.iter().enumerate() {
             // SAFETY: the caller of the prepared kernel vouches for the addresses.
             unsafe { *y.add(i) = *x[0].add(i) & mask };
         }
-    }))
+    };
+    // SAFETY: operand and result have as many bytes as the mask, all of which are written.
+    Some(unsafe { Prepared::new(run) })
 }

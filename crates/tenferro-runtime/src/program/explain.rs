@@ -57,14 +57,14 @@ fn name(g: &Graph, r: Ref) -> String {
 
 /// The steps of a group; `.k` is step `k`.
 fn steps(s: &mut String, g: &Graph, node: &Node, f: &Fused) {
-    for (k, step) in f.steps.iter().enumerate() {
+    for (k, step) in f.steps().iter().enumerate() {
         let x: Vec<String> = (step.x.iter())
             .map(|&a| match node.x.get(a as usize) {
                 Some(&r) => name(g, r),
-                None => format!(".{}", a as usize - f.inputs),
+                None => format!(".{}", a as usize - f.inputs()),
             })
             .collect();
-        let output = f.outputs.iter().position(|&o| o as usize == k);
+        let output = f.outputs().iter().position(|&o| o as usize == k);
         let output = output.map_or(String::new(), |o| format!("  -> output {o}"));
         writeln!(s, "    .{k} = {}({}){output}", step.op.name(), x.join(", "))
             .expect("a string can be written to");

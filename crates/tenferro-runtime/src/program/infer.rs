@@ -102,7 +102,8 @@ impl State {
             self.inferred[k].bounds = y;
             return Ok(());
         }
-        let place = matches!(i.step, Step::View).then(|| self.view(&**op, i.x[0].value, i.y)).transpose()?;
+        let place =
+            matches!(i.step, Step::View).then(|| self.view(&**op, i.x[0].value, i.y, &y)).transpose()?;
         for (v, y) in results.zip(y) {
             self.changed[v] = self.fresh || self.avals[v] != y;
             self.avals[v] = y;
@@ -117,9 +118,9 @@ impl State {
     }
 
     /// Where the elements of the view `y` of value `x` are.
-    fn view(&self, op: &dyn Op, x: u32, v: u32) -> Result<Place> {
+    fn view(&self, op: &dyn Op, x: u32, v: u32, y: &[Aval]) -> Result<Place> {
         let of = &self.places[x as usize];
-        let shape = &self.avals[x as usize].shape;
+        let Aval { dtype, shape } = &self.avals[x as usize];
         let owned = match &of.layout {
             Some(l) => (**l).clone(),
             None => Layout::contiguous(shape),
@@ -133,6 +134,11 @@ impl State {
                 (v, layout)
             }
         };
+        // What reads the view goes by the shape rule, which another crate's operation may have wrong.
+        let found = Aval::new(*dtype, layout.shape().iter().copied());
+        if y != [found.clone()] {
+            return Err(Error::shape(op.name(), "view", found, y[0].to_string()));
+        }
         let whole = layout.offset() == 0
             && layout.is_col_major_contiguous()
             && (root == v || of.layout.is_none() || of.whole)

@@ -208,7 +208,8 @@ fn check_extents(g: &Graph) -> Result<()> {
     g.nodes.iter().for_each(|n| for_each_atom(n, &mut look));
     match missing {
         Some(a) => {
-            let expected = "the extent of an input or of a result in this program";
+            let expected = "the extent of an input or of a result in this program (`compile_with` keeps inputs that \
+                            nothing is computed from)";
             Err(Error::guard("compile", "extent", a, expected))
         }
         None => Ok(()),

@@ -175,7 +175,11 @@ fn broadcasts() -> Vec<OpInfo> {
         |s, x| {
             let (own, lead) = (&x[0].shape, s.len() - x[0].rank());
             Array::from_fn(x[0].dtype, s, |i| {
-                x[0].at(&own.iter().zip(&i[lead..]).map(|(&n, &i)| if n == 1 { 0 } else { i }).collect::<Ints>())
+                x[0].at(&own
+                    .iter()
+                    .zip(&i[lead..])
+                    .map(|(&n, &i)| if n == 1 { 0 } else { i })
+                    .collect::<Ints>())
             })
         },
     )

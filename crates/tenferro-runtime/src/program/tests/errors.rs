@@ -109,3 +109,81 @@ fn a_result_smaller_than_its_bound_does_not_go_into_a_view_of_the_bound() {
     assert!(matches!(e, Error::Shape(_)), "{e}");
     assert_eq!(y.as_slice::<f64>().unwrap(), before);
 }
+
+/// A view of the first two elements, of which its shape rule says something else.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Two {
+    dtype: DType,
+    extent: usize,
+}
+
+impl Primitive for Two {
+    const NAME: &'static str = "two";
+    const VIEW: bool = true;
+    fn infer<D: Extent>(&self, _: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        Ok(smallvec![Aval::new(self.dtype, [D::lit(self.extent)])])
+    }
+    fn view(&self, x: &tenferro_tensor::Layout) -> Option<tenferro_tensor::Layout> {
+        x.slice("two", &[0], &[2], &[1]).ok()
+    }
+}
+
+#[test]
+fn a_view_that_is_not_what_its_shape_rule_says_is_an_error() {
+    let x = f64s([4.into()]);
+    for (dtype, extent) in [(DType::F64, 4), (DType::F64, 1), (DType::C64, 2)] {
+        let y = apply1(&Two { dtype, extent }, &[&x]).exp();
+        let (e, s) = fails(&Program::new(std::slice::from_ref(&x), &[y]).unwrap(), &[&numbers(&[4])]);
+        assert!(matches!(e, Error::Shape(_)) && s.contains("two"), "{s}");
+    }
+    let y = apply1(&Two { dtype: DType::F64, extent: 2 }, &[&x]).exp();
+    let p = Program::new(std::slice::from_ref(&x), &[y]).unwrap();
+    assert_eq!(p.run(&mut CpuBackend::with_threads(1), &[&numbers(&[4])]).unwrap()[0].shape(), [2]);
+}
+
+/// A kernel whose results are not those of the shape rule.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Other(Vec<DType>);
+
+impl Primitive for Other {
+    const NAME: &'static str = "other";
+    fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
+        Ok(smallvec![x[0].clone()])
+    }
+    fn kernels(table: &mut dyn Kernels) {
+        table.on::<CpuBackend, _>(&[DType::F64], |op: &Other, _, x, _, _| {
+            op.0.iter().map(|&dtype| Tensor::zeros(dtype, x[0].shape())).collect()
+        });
+    }
+}
+
+#[test]
+fn results_of_another_dtype_or_number_are_errors() {
+    use tenferro_core_ops::{Out, execute_into};
+    let cpu = CpuBackend::with_threads(1);
+    let x = tenferro_tensor::Value::new(numbers(&[3]));
+    let mut y = numbers(&[3]);
+    let before = y.as_slice::<f64>().unwrap().to_vec();
+    for results in [vec![DType::F32], vec![DType::C64], vec![], vec![DType::F64; 2]] {
+        let e = tenferro_core_ops::execute(&cpu, &Other(results.clone()), &[&x]).unwrap_err();
+        assert!(matches!(e, Error::DType(_)), "{e}");
+        let mut into = Out::Into(vec![y.as_view_mut().unwrap()]);
+        let e = execute_into(&cpu, &Other(results.clone()), &[&x], &mut into).unwrap_err();
+        assert!(e.to_string().contains("other"), "{e}");
+        let mut out = Out::Accumulate { alpha: 2.0, beta: 1.0, view: y.as_view_mut().unwrap() };
+        assert!(execute_into(&cpu, &Other(results), &[&x], &mut out).is_err());
+        assert_eq!(y.as_slice::<f64>().unwrap(), before);
+    }
+}
+
+#[test]
+fn a_chain_without_outputs_is_an_error() {
+    let step = tenferro_core_ops::ops::Step {
+        op: std::sync::Arc::new(tenferro_core_ops::ops::Exp),
+        x: smallvec![0],
+    };
+    let chain = Fused::new(1, std::sync::Arc::new([step]), smallvec![]);
+    let x = tenferro_tensor::Value::new(numbers(&[3]));
+    let e = tenferro_core_ops::execute(&CpuBackend::with_threads(1), &chain, &[&x]).unwrap_err();
+    assert!(matches!(e, Error::Argument(_)), "{e}");
+}

@@ -169,10 +169,10 @@ fn a_result_that_a_kernel_shares_is_not_written_again() {
     let run =
         |cpu: &mut CpuBackend, data: [f64; 4]| p.run(cpu, &[&tensor(&[2, 2], &data)]).unwrap().remove(0);
     let first = run(&mut cpu, [1.0, 0.0, 0.0, 1.0]);
-    KEPT.with_borrow(|kept| assert_eq!(kept[0].as_slice::<f64>().unwrap(), [1.0, 0.0, 0.0, 1.0]));
+    KEPT.with_borrow(|kept| assert_eq!(kept[0].owner().as_slice::<f64>().unwrap(), [1.0, 0.0, 0.0, 1.0]));
     run(&mut cpu, [2.0, 0.0, 0.0, 2.0]);
     assert_eq!(first.as_slice::<f64>().unwrap(), [1.0, 0.0, 0.0, 1.0]);
-    KEPT.with_borrow(|kept| assert_eq!(kept[0].as_slice::<f64>().unwrap(), [1.0, 0.0, 0.0, 1.0]));
+    KEPT.with_borrow(|kept| assert_eq!(kept[0].owner().as_slice::<f64>().unwrap(), [1.0, 0.0, 0.0, 1.0]));
 }
 
 #[test]
