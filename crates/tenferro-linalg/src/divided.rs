@@ -60,6 +60,9 @@ impl fmt::Debug for Custom {
 /// Terms of a Taylor series that are tried.
 const TERMS: usize = 40;
 
+/// The term that must be smaller than others for more to be tried.
+const EARLY: usize = 8;
+
 impl SpectralFunction {
     /// `x^p`.
     pub fn power(p: f64) -> Self {
@@ -139,42 +142,58 @@ impl SpectralFunction {
             return if (n > 0 || first == 0.0) && !c.is_finite() { 0.0 } else { c };
         }
         // Differences cancel among points that are close together, compared with their distance from 0, where f
-        // may be singular.
+        // may be singular. Higher ones cancel close to 0, too, where f has a scale and they stay finite.
         let center = (first + last) / 2.0;
-        if first * last > 0.0
-            && last - first < center.abs() / 2.0
-            && let Some(sum) = self.series(x, center)
-        {
+        let close = first * last > 0.0 && last - first < center.abs() / 2.0;
+        let scaled = n > 1 && self.has_scale();
+        let series = if close || (scaled && first * last >= 0.0) {
+            self.series(x, center, |_| true)
+        } else if scaled {
+            // What is odd has no even terms at 0; of any other function, the continuation is no series there.
+            let odd = |order: usize| order % 2 == 1 || self.coefficient(order, 0.0) == 0.0;
+            (0..n).all(odd).then(|| self.series(x, 0.0, odd)).flatten()
+        } else {
+            None
+        };
+        if let Some(sum) = series {
             return sum;
         }
         (self.of_sorted(&x[1..]) - self.of_sorted(&x[..n])) / (last - first)
     }
 
     /// `sum over k of c_(n+k) h_k(x_0 - center, .., x_n - center)`, with Taylor coefficients c and the
-    /// complete homogeneous polynomials h_k; `None` if it does not converge.
-    fn series(&self, x: &[f64], center: f64) -> Option<f64> {
+    /// complete homogeneous polynomials h_k; `None` if it does not converge, or has an order that is not
+    /// `allowed`.
+    fn series(&self, x: &[f64], center: f64, allowed: impl Fn(usize) -> bool) -> Option<f64> {
         let n = x.len() - 1;
         // h_k of the first points, for each number of points.
         let mut h = vec![1.0; n + 1];
-        let (mut sum, mut small) = (self.coefficient(n, center), 0);
-        for k in 1..TERMS {
-            let mut left = 0.0;
-            for (h, x) in h.iter_mut().zip(x) {
-                left += (x - center) * *h;
-                *h = left;
+        let (mut sum, mut largest, mut small) = (0.0, 0.0_f64, 0);
+        for k in 0..TERMS {
+            if k > 0 {
+                let mut left = 0.0;
+                for (h, x) in h.iter_mut().zip(x) {
+                    left += (x - center) * *h;
+                    *h = left;
+                }
             }
             let term = self.coefficient(n + k, center) * h[n];
             if !term.is_finite() {
+                // Derivatives of this order are not known, and may not be needed.
+                return (small >= 2).then_some(sum);
+            }
+            if !allowed(n + k) || (k == EARLY && term.abs() > largest / 64.0) {
                 return None;
             }
             sum += term;
-            // Every other h_k may vanish by symmetry.
-            small = if term.abs() <= f64::EPSILON / 8.0 * sum.abs() { small + 1 } else { 0 };
-            if small == 2 {
+            largest = largest.max(term.abs());
+            // Every other h_k may vanish by symmetry, and a coefficient between them by chance.
+            small = if sum != 0.0 && term.abs() <= f64::EPSILON / 8.0 * sum.abs() { small + 1 } else { 0 };
+            if small == 4 {
                 return Some(sum);
             }
         }
-        None
+        (largest == 0.0).then_some(sum)
     }
 }
 
@@ -208,6 +227,53 @@ mod tests {
         }
         assert_eq!(f.divided_difference(&mut [0.0, 0.0]), 0.0);
         close(f.divided_difference(&mut [0.0, 4.0]), 0.5, 1e-15);
+    }
+
+    #[test]
+    fn differences_close_to_zero_are_those_of_the_series() {
+        let sine = SpectralFunction::custom(|n, x| match n % 4 {
+            0 => x.sin(),
+            1 => x.cos(),
+            2 => -x.sin(),
+            _ => -x.cos(),
+        });
+        for a in [1e-3, 1e-8, 1e-13] {
+            close(sine.divided_difference(&mut [-a, a, 2.0 * a]), -a / 3.0, 1e-5);
+            close(sine.divided_difference(&mut [0.0, a, 3.0 * a, 4.0 * a]), -1.0 / 6.0, 1e-5);
+            close(sine.divided_difference(&mut [-a, 0.0, a, 3.0 * a]), -1.0 / 6.0, 1e-5);
+            close(sine.divided_difference(&mut [-a, 0.0, a, 2.0 * a, 3.0 * a, -3.0 * a]), 1.0 / 120.0, 1e-5);
+        }
+        // x^2 to both sides of 0 is no polynomial: f[-a, a, a] = (2 a - a) / 2 a.
+        let square = SpectralFunction::custom(|n, x| [x * x, 2.0 * x, 2.0].get(n).copied().unwrap_or(0.0));
+        close(square.divided_difference(&mut [-1e-8, 1e-8, 1e-8]), 0.5, 1e-13);
+        close(square.divided_difference(&mut [1e-8, 2e-8, 3e-8]), 1.0, 1e-13);
+    }
+
+    #[test]
+    fn a_series_goes_on_after_terms_that_vanish() {
+        // x^5 - 10 x^3, whose third derivative is 0 at 1, in the middle.
+        let f = SpectralFunction::custom(|n, x| {
+            let all = [x.powi(5) - 10.0 * x.powi(3), 5.0 * x.powi(4) - 30.0 * x * x];
+            let more = [20.0 * x.powi(3) - 60.0 * x, 60.0 * x * x - 60.0, 120.0 * x, 120.0];
+            all.iter().chain(&more).nth(n).copied().unwrap_or(0.0)
+        });
+        let (a, b) = (0.875_f64, 1.125_f64);
+        let expected = (f.coefficient(0, b) - f.coefficient(0, a)) / (b - a);
+        close(f.divided_difference(&mut [a, b]), expected, 1e-14);
+        // Beyond its degree, a polynomial has no differences.
+        assert_eq!(f.divided_difference(&mut [-0.1, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7]), 0.0);
+    }
+
+    #[test]
+    fn a_series_ends_where_derivatives_are_not_known() {
+        let sine = |known: usize| {
+            SpectralFunction::custom(move |n, x: f64| match n {
+                n if n > known => f64::NAN,
+                n => (x + n as f64 * std::f64::consts::FRAC_PI_2).sin(),
+            })
+        };
+        let x = [0.7, 0.7 + 1e-9, 0.7 - 1e-9];
+        close(sine(5).divided_difference(&mut x.clone()), -0.7f64.sin() / 2.0, 1e-12);
     }
 
     #[test]

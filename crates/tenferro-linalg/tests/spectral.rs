@@ -73,6 +73,58 @@ fn derivatives_are_right_at_degeneracies() {
     check("zero", &g, &[with_values(DType::F64, 3, 3, &[1.0, 0.0, 0.0])], 2, 1e-6);
 }
 
+/// The coefficients of the product of two polynomials in t, as far as those of the factors go.
+fn times(a: &[Var], b: &[Var]) -> Vec<Var> {
+    let coefficient = |k: usize| (0..=k).map(|i| a[i].matmul(&b[k - i])).reduce(|x, y| x + y).unwrap();
+    (0..a.len()).map(coefficient).collect()
+}
+
+/// The sine of singular values is the odd series of A, which is products: of `A + t E`, a polynomial in t.
+#[test]
+fn derivatives_of_any_order_are_right_at_small_singular_values() {
+    const ORDER: usize = 4;
+    let sine = SpectralFunction::custom(|n, x| match n % 4 {
+        0 => x.sin(),
+        1 => x.cos(),
+        2 => -x.sin(),
+        _ => -x.cos(),
+    });
+    let cases: [(usize, usize, &[f64]); 9] = [
+        (3, 3, &[1.0, 0.5, 0.2]),
+        (3, 3, &[1.0, 3e-3, 1e-3]),
+        (3, 3, &[1.0, 3e-8, 1e-8]),
+        (3, 3, &[1.0, 1e-8, 0.0]),
+        (4, 3, &[1.0, 3e-8, 1e-11]),
+        (3, 4, &[1.0, 1e-13, 1e-13]),
+        (2, 2, &[1.0, 1e-6]),
+        (3, 3, &[1e-5, 1e-5, 1e-5]),
+        (2, 3, &[2e-8, 1e-8]),
+    ];
+    for (dtype, (m, n, s)) in [DType::F64, DType::C64].into_iter().flat_map(|d| cases.map(|case| (d, case))) {
+        on_cpu(|| {
+            let (a, e) = (now(&with_values(dtype, m, n, s)), now(&random(dtype, &[m, n], 5)));
+            let at: Vec<Var> =
+                [a.clone(), e.clone()].into_iter().chain((1..ORDER).map(|_| &a * 0.0)).collect();
+            let square = times(&at.iter().map(Var::adjoint).collect::<Vec<_>>(), &at);
+            let (mut power, mut sum, mut factor) = (at.clone(), at, 1.0);
+            for k in 1..14 {
+                power = times(&power, &square);
+                factor /= -f64::from(2 * k * (2 * k + 1));
+                sum = sum.iter().zip(&power).map(|(sum, x)| sum + &(x * factor)).collect();
+            }
+            let (u, s_, vh) = svd(&a);
+            let mut factorial = 1.0;
+            for (order, coefficient) in sum.iter().enumerate() {
+                factorial *= order.max(1) as f64;
+                let operands: Vec<&Var> = [&a, &u, &s_, &vh].into_iter().chain(vec![&e; order]).collect();
+                let y = tensor(&apply1(&SpectralDerivative { f: sine.clone() }, &operands));
+                let what = format!("{dtype} {m}x{n} {s:?} order {order}");
+                assert_close(&what, &y, &tensor(&(coefficient * factorial)), 1e-12);
+            }
+        });
+    }
+}
+
 #[test]
 fn equal_functions_of_equal_values_are_one_call() {
     let x = input_like(&random(DType::F64, &[2, 2], 1));
