@@ -17,6 +17,7 @@ use crate::{
         Element, Matrices, Results, count, expect_finite, expect_positions, expect_square, for_each,
         unlisted, work,
     },
+    lu::factor_in_range,
     matrix::floating,
     named::called,
     scaled_product::{Product, sign_of_permutation},
@@ -65,13 +66,11 @@ pub(crate) unsafe fn determinant<T: Element>(
     par: Par,
 ) -> Result<Product<T>, DenseError> {
     let (mut packed, mut p) = (filled([n, n], <T as Field>::ZERO)?, filled([n], 0i32)?);
-    // SAFETY: the caller's promise; the buffers have the sizes that `lu` documents.
-    unsafe {
-        expect_finite((n, n), a)?;
-        T::lu((n, n), a, packed.as_mut_ptr(), p.as_mut_ptr(), par)?;
-    }
+    // SAFETY: the caller's promise; the buffers have the sizes that are asked for.
+    let exponent = unsafe { factor_in_range(n, a, &mut packed, &mut p, par)? };
     let sign = Product::of(sign_of_permutation::<T>(&mut p));
-    Ok((0..n).fold(sign, |d, i| d.times(Product::of(packed[i + i * n]))))
+    let d = (0..n).fold(sign, |d, i| d.times(Product::of(packed[i + i * n])));
+    Ok(d.times_power(-i64::from(exponent) * n as i64))
 }
 
 fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Result<Outs<Tensor>> {

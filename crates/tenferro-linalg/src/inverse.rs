@@ -1,10 +1,8 @@
 //! The inverse of a matrix. Derivative: `dY = -Y dA Y` with `Y = A^-1`.
 
 use crate::{
-    batch::{
-        Element, Matrices, Results, count, expect_finite, expect_positions, expect_square, for_each,
-        unlisted, work,
-    },
+    batch::{Element, Matrices, Results, count, expect_positions, expect_square, for_each, unlisted, work},
+    lu::factor_in_range,
     matrix::floating,
     named::called,
 };
@@ -14,7 +12,7 @@ use tenferro_core_ops::{
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
-use tenferro_internal_dense::{Field, Strided, filled};
+use tenferro_internal_dense::{Field, Real, Strided, filled};
 use tenferro_tensor::{Result, Tensor, dispatch_float};
 
 /// `A^-1`.
@@ -53,8 +51,7 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
         let to = inverse.at(b);
         // SAFETY: matrix b of the operand is readable; array b of the output is new memory of n n elements.
         unsafe {
-            expect_finite((n, n), read.at(b))?;
-            T::lu((n, n), read.at(b), packed.as_mut_ptr(), p.as_mut_ptr(), par)?;
+            let exponent = factor_in_range(n, read.at(b), &mut packed, &mut p, par)?;
             for i in 0..n * n {
                 to.add(i).write(<T as Field>::ZERO);
             }
@@ -63,7 +60,13 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
             }
             let x = Strided { ptr: to, row: 1, col: n as isize };
             let factors = Strided { ptr: packed.as_ptr(), row: 1, col: n as isize };
-            T::solve_lu((n, n), factors, p.as_ptr(), false, x, par)
+            T::solve_lu((n, n), factors, p.as_ptr(), false, x, par)?;
+            if exponent != 0 {
+                for i in 0..n * n {
+                    *to.add(i) = (*to.add(i)).scale(<T as Field>::Real::power(exponent));
+                }
+            }
+            Ok(())
         }
     })
     .map_err(|e| e.error(Inverse::NAME, a.shape()))?;

@@ -22,7 +22,7 @@ use tenferro_core_ops::{
     ops::{FLOATS, expect},
 };
 use tenferro_cpu::CpuBackend;
-use tenferro_internal_dense::filled;
+use tenferro_internal_dense::{DenseError, Field, Par, Real, Strided, filled};
 use tenferro_tensor::{DType, Result, Tensor, dispatch_float};
 
 /// The factors of `P A = L U` of an `m x n` matrix. Outputs: L and U in one `m x n` matrix, U on and above
@@ -92,6 +92,40 @@ pub(crate) fn packed_tangent(packed: &Var, da: &Var) -> Var {
 /// Only one of the two blocks beside the square is not empty; the corner that both leave is.
 fn enlarge_columns(x: &Var, n: &Dim) -> Var {
     if x.extent(1) == *n { x.clone() } else { enlarge(x, &[x.extent(0), n.clone()]) }
+}
+
+/// The factors of `c A` of a square A, for a power of two c, whose exponent is returned: 0, unless elimination
+/// on A itself leaves the range of the dtype, which would make wrong numbers of finite ones.
+///
+/// # Safety
+/// `a` has n n readable elements, `packed` n n and `p` n writable ones; n fits an i32.
+pub(crate) unsafe fn factor_in_range<T: Element>(
+    n: usize,
+    a: Strided<*const T>,
+    packed: &mut [T],
+    p: &mut [i32],
+    par: Par,
+) -> Result<i32, DenseError> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        expect_finite((n, n), a)?;
+        T::lu((n, n), a, packed.as_mut_ptr(), p.as_mut_ptr(), par)?;
+    }
+    if packed.iter().all(|x| x.finite()) {
+        return Ok(0);
+    }
+    // Elements grow by a factor of 2 with each row at most, in practice far less. Small ones are to be kept.
+    let exponent = -(n.min(62) as i32) - 2;
+    let mut copy = filled([n, n], <T as Field>::ZERO)?;
+    for (k, to) in copy.iter_mut().enumerate() {
+        // SAFETY: k % n and k / n are below n.
+        let x = unsafe { *a.ptr.offset((k % n) as isize * a.row + (k / n) as isize * a.col) };
+        *to = x.scale(<T as Field>::Real::power(exponent));
+    }
+    let copy = Strided { ptr: copy.as_ptr(), row: 1, col: n as isize };
+    // SAFETY: the copy has n n elements; the others are the caller's promise.
+    unsafe { T::lu((n, n), copy, packed.as_mut_ptr(), p.as_mut_ptr(), par)? };
+    Ok(exponent)
 }
 
 fn run<T: Element>(

@@ -29,6 +29,11 @@ impl<T: Field> Product<T> {
         Product { value: p.value, exponent: p.exponent + self.exponent + o.exponent }
     }
 
+    /// The product with `2^exponent`.
+    pub(crate) fn times_power(self, exponent: i64) -> Self {
+        Product { exponent: if self.value == T::ZERO { 0 } else { self.exponent + exponent }, ..self }
+    }
+
     /// The number; 0 or an infinity if that is what is nearest.
     pub(crate) fn number(self) -> T {
         // No type has numbers beyond these powers of two, nor can so many be lost.

@@ -19,6 +19,60 @@ fn of_rank(dtype: DType, n: usize, r: usize) -> Tensor {
     on_cpu(|| tensor(&now(&random(dtype, &[n, r], 1)).matmul(&now(&random(dtype, &[r, n], 2)))))
 }
 
+/// J. H. Wilkinson's matrix, whose elements elimination doubles with every row, beside a unit matrix, at a
+/// scale where that overflows.
+#[test]
+fn elimination_that_overflows_does_not_make_wrong_numbers() {
+    for dtype in [DType::F32, DType::F64, DType::C32, DType::C64] {
+        let (exponent, tolerance) = if dtype.real() == DType::F32 { (126, 1e-5) } else { (1022, 1e-13) };
+        let c = 2f64.powi(exponent);
+        for n in [3, 4, 9, 17, 33] {
+            for ones in [0, 1, n] {
+                let element = |i: &[usize]| match (i[0], i[1]) {
+                    (i, j) if i >= n || j >= n => f64::from(u8::from(i == j)),
+                    (i, j) if i == j || j == n - 1 => c,
+                    (i, j) if i > j => -c,
+                    _ => 0.0,
+                };
+                let size = [n + ones, n + ones];
+                let a = from_fn(dtype, &size, |i| C64::new(element(i), 0.0));
+                on_cpu(|| {
+                    let what = format!("{dtype} {n} {ones}");
+                    let (sign, log) = slogdet(&now(&a));
+                    let expected = ((n - 1) as f64 + n as f64 * f64::from(exponent)) * 2f64.ln();
+                    assert_eq!(numbers(&tensor(&sign)), [C64::new(1.0, 0.0)], "{what}");
+                    let log = numbers(&tensor(&log))[0].re;
+                    assert!((log - expected).abs() <= tolerance * expected, "{what}: {log} {expected}");
+                    // Columns brought to scale, which is exact.
+                    let inverse = inv(&now(&a));
+                    let scale = |j: usize| if j < n { c } else { 1.0 };
+                    let unit = from_fn(dtype, &size, |i| C64::new(element(i) / scale(i[1]), 0.0));
+                    let rows = from_fn(dtype, &size, |i| C64::new(scale(i[0]), 0.0));
+                    let product = now(&unit).matmul(&(&inverse * &now(&rows)));
+                    let one = from_fn(dtype, &size, |i| C64::new(f64::from(u8::from(i[0] == i[1])), 0.0));
+                    assert_close(&what, &tensor(&product), &one, tolerance * 100.0);
+                });
+            }
+        }
+    }
+    // The product of 4 2^3066 and 2^-3060.
+    let (c, d) = (2f64.powi(1022), 2f64.powi(-1020));
+    let blocks = |i: &[usize]| match (i[0], i[1]) {
+        (i, j) if i >= 3 || j >= 3 => {
+            if i == j {
+                d
+            } else {
+                0.0
+            }
+        }
+        (i, j) if i == j || j == 2 => c,
+        (i, j) if i > j => -c,
+        _ => 0.0,
+    };
+    let a = from_fn(DType::F64, &[6, 6], |i| C64::new(blocks(i), 0.0));
+    assert_eq!(on_cpu(|| tensor(&det(&now(&a)))).item::<f64>().unwrap(), 256.0);
+}
+
 #[test]
 fn determinants_have_derivatives_of_any_order_at_any_rank() {
     let f = |x: &[Var]| vec![det(&x[0])];
