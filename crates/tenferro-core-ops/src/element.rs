@@ -99,8 +99,36 @@ macro_rules! discrete_order {
 }
 discrete_order! { i32 i64 bool }
 
+/// Products with exponentials that overflow alone.
+trait Grown: Sized {
+    /// `c e^x`; a zero stays zero.
+    fn times_exp(c: Self, x: Self) -> Self;
+    /// `c cosh y` and `s sinh y` of `[c, s]`; a zero stays zero.
+    fn times_hyperbolic(cs: [Self; 2], y: Self) -> (Self, Self);
+}
+
 macro_rules! reals {
     ($($T:ident)*) => { $(
+        impl Grown for $T {
+            #[inline(always)]
+            fn times_exp(c: Self, x: Self) -> Self {
+                let e = x.exp();
+                if e.is_infinite() {
+                    let half = (0.5 * x).exp();
+                    return if c == 0.0 { c } else { c * half * half };
+                }
+                e * c
+            }
+            #[inline(always)]
+            fn times_hyperbolic([c, s]: [Self; 2], y: Self) -> (Self, Self) {
+                // From here on both are e^|y| / 2 to the last bit.
+                if y.abs() > <$T>::MAX.ln() - 1.0 {
+                    let s = if y < 0.0 { -s } else { s };
+                    return (Self::times_exp(0.5 * c, y.abs()), Self::times_exp(0.5 * s, y.abs()));
+                }
+                (c * y.cosh(), s * y.sinh())
+            }
+        }
         impl Number for $T {
             #[inline(always)]
             fn plus(self, o: Self) -> Self { self + o }
@@ -168,8 +196,24 @@ macro_rules! reals {
             fn modulus(self) -> $T { self.re.hypot(self.im) }
             #[inline(always)]
             fn sign(self) -> Self {
+                // An infinite part is the whole direction.
+                if self.re.is_infinite() && self.im.is_finite() {
+                    return Complex::new((1.0 as $T).copysign(self.re), (0.0 as $T).copysign(self.im));
+                }
+                if self.im.is_infinite() && self.re.is_finite() {
+                    return Complex::new((0.0 as $T).copysign(self.re), (1.0 as $T).copysign(self.im));
+                }
                 let r = self.re.hypot(self.im);
-                if r == 0.0 { Complex::new(0.0, 0.0) } else { self / r }
+                if r == 0.0 {
+                    return Complex::new(0.0, 0.0);
+                }
+                // Scaled where the modulus overflows or loses digits.
+                if r > <$T>::MAX || r < <$T>::MIN_POSITIVE {
+                    let scale: $T = if r > 1.0 { 0.25 } else { 1.0 / <$T>::EPSILON };
+                    let z = self * scale;
+                    return z / z.re.hypot(z.im);
+                }
+                self / r
             }
             #[inline(always)]
             fn conjugate(self) -> Self { self.conj() }
@@ -197,21 +241,33 @@ macro_rules! reals {
                 if self.im == 0.0 {
                     return Complex::new(self.re.exp(), self.im);
                 }
+                if self.re == <$T>::NEG_INFINITY {
+                    return Complex::new(0.0, 0.0);
+                }
                 let (s, c) = self.im.sin_cos();
-                let e = self.re.exp();
-                Complex::new(e * c, e * s)
+                Complex::new(<$T>::times_exp(c, self.re), <$T>::times_exp(s, self.re))
             }
             // exp(a + ib) - 1 = (expm1(a) cos b - 2 sin^2(b/2)) + i exp(a) sin b
             #[inline]
             fn expm1(self) -> Self {
                 let (s, c) = self.im.sin_cos();
                 let h = (self.im * 0.5).sin();
-                Complex::new(self.re.exp_m1() * c - 2.0 * h * h, self.re.exp() * s)
+                let re = if self.re > 1.0 {
+                    <$T>::times_exp(c, self.re) - 1.0
+                } else {
+                    self.re.exp_m1() * c - 2.0 * h * h
+                };
+                Complex::new(re, <$T>::times_exp(s, self.re))
             }
             #[inline]
             fn log(self) -> Self {
                 let (x, y) = (self.re.abs().max(self.im.abs()), self.re.abs().min(self.im.abs()));
-                let r = x.hypot(y);
+                let r = self.re.hypot(self.im);
+                if self.re.is_finite() && self.im.is_finite() && (r > <$T>::MAX || r < <$T>::MIN_POSITIVE) {
+                    // The modulus overflows or loses digits: log |z| = log |z / s| + log s.
+                    let s: $T = if r > 1.0 { 4.0 } else { <$T>::EPSILON };
+                    return Complex::new((x / s).hypot(y / s).ln() + s.ln(), self.im.atan2(self.re));
+                }
                 // Near the unit circle log r = log1p((x - 1)(x + 1) + y^2) / 2 does not cancel.
                 let re = if r > 0.5 && r < 2.0 { 0.5 * ((x - 1.0) * (x + 1.0) + y * y).ln_1p() } else { r.ln() };
                 Complex::new(re, self.im.atan2(self.re))
@@ -228,12 +284,14 @@ macro_rules! reals {
             #[inline]
             fn sin(self) -> Self {
                 let (s, c) = self.re.sin_cos();
-                Complex::new(s * self.im.cosh(), c * self.im.sinh())
+                let (ch, sh) = <$T>::times_hyperbolic([s, c], self.im);
+                Complex::new(ch, sh)
             }
             #[inline]
             fn cos(self) -> Self {
                 let (s, c) = self.re.sin_cos();
-                Complex::new(c * self.im.cosh(), -s * self.im.sinh())
+                let (ch, sh) = <$T>::times_hyperbolic([c, -s], self.im);
+                Complex::new(ch, sh)
             }
             // tan z = -i tanh(i z)
             #[inline]
@@ -268,8 +326,17 @@ macro_rules! reals {
                 }
                 // Scaled by a power of four, so that the modulus neither overflows nor is subnormal.
                 let big = x.abs().max(y.abs());
-                if !big.is_finite() {
-                    return num_complex::Complex::sqrt(self);
+                if !(x.is_finite() && y.is_finite()) {
+                    // C99, G.6.4.2: an infinity wins over NaN.
+                    return if y.is_infinite() {
+                        Complex::new(<$T>::INFINITY, y)
+                    } else if x == <$T>::INFINITY {
+                        Complex::new(x, if y.is_nan() { y } else { (0.0 as $T).copysign(y) })
+                    } else if x == <$T>::NEG_INFINITY {
+                        Complex::new(if y.is_nan() { y } else { 0.0 }, (-x).copysign(y))
+                    } else {
+                        Complex::new(<$T>::NAN, <$T>::NAN)
+                    };
                 }
                 let (scale, back): ($T, $T) = if big > <$T>::MAX / 8.0 {
                     (0.0625, 4.0)
@@ -300,3 +367,83 @@ macro_rules! reals {
     )* };
 }
 reals! { f32 f64 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenferro_tensor::{C32, C64};
+
+    type Functions<T> = [(&'static str, fn(T) -> T); 9];
+
+    fn functions<T: Element>() -> Functions<T> {
+        [
+            ("exp", T::exp),
+            ("expm1", T::expm1),
+            ("log", T::log),
+            ("log1p", T::log1p),
+            ("sin", T::sin),
+            ("cos", T::cos),
+            ("tan", T::tan),
+            ("tanh", T::tanh),
+            ("sqrt", T::sqrt),
+        ]
+    }
+
+    #[test]
+    fn a_part_that_is_nan_shows_in_both_parts_of_the_result() {
+        for v in [0.0, 0.5, 1.0, 1e-30, -20.0, 20.0] {
+            for (re, im) in [(v, f64::NAN), (f64::NAN, v)] {
+                if im == 0.0 {
+                    continue;
+                }
+                for (name, f) in functions::<C64>() {
+                    let y = f(C64::new(re, im));
+                    assert!(y.re.is_nan() && y.im.is_nan(), "{name} of {re} + {im}i is {y}");
+                }
+                for (name, f) in functions::<C32>() {
+                    let y = f(C32::new(re as f32, im as f32));
+                    assert!(y.re.is_nan() && y.im.is_nan(), "{name} of {re} + {im}i is {y}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_overflows_on_the_way_does_not_show_in_the_result() {
+        let (inf, big, tiny) = (f64::INFINITY, 1.7e308, 5e-324);
+        let z = C64::new;
+        // What NumPy gives, but for signs of zeros, log(tiny), which is the real logarithm, and expm1(1000).
+        let cases: [(&str, C64, C64); 14] = [
+            ("exp", z(710.0, 1.0), z(1.2070325234545281e308, inf)),
+            ("exp", z(710.0, 1e-20), z(inf, 2.2339947661617108e288)),
+            ("exp", z(-inf, inf), z(0.0, 0.0)),
+            ("expm1", z(710.0, 1.0), z(1.2070325234545281e308, inf)),
+            ("expm1", z(1000.0, 0.0), z(inf, 0.0)),
+            ("log", z(big, big), z(710.0734104835082, 0.7853981633974483)),
+            ("log", z(-tiny, tiny), z(-744.0934983311012, 2.356194490192345)),
+            ("sin", z(0.0, 1000.0), z(0.0, inf)),
+            ("sin", z(1e-20, -711.0), z(3.0363136888649963e288, -inf)),
+            ("cos", z(0.0, 1000.0), z(inf, 0.0)),
+            ("cos", z(1e-20, 711.0), z(inf, -3.0363136888649963e288)),
+            ("sqrt", z(inf, 1.0), z(inf, 0.0)),
+            ("sqrt", z(-inf, -1.0), z(0.0, -inf)),
+            ("sqrt", z(f64::NAN, inf), z(inf, inf)),
+        ];
+        let close = |a: f64, b: f64| a == b || (a - b).abs() <= 1e-13 * b.abs();
+        for (name, x, want) in cases {
+            let (_, f) = functions::<C64>().into_iter().find(|f| f.0 == name).unwrap();
+            let y = f(x);
+            assert!(close(y.re, want.re) && close(y.im, want.im), "{name} of {x} is {y}, not {want}");
+        }
+        for x in [z(big, big), z(tiny, tiny), z(-big, tiny), z(3.0, -4.0), z(0.0, -inf), z(inf, 1.0)] {
+            let y = Number::sign(x);
+            assert!((y.norm() - 1.0).abs() < 1e-15, "sign of {x} is {y}");
+        }
+        for x in [C32::new(88.9, 1.0), C32::new(88.9, 1e-20)] {
+            let (y, want) = (Element::exp(x), Element::exp(C64::new(x.re.into(), x.im.into())));
+            let want = (want.re as f32, want.im as f32);
+            let close = |a: f32, b: f32| a == b || (a - b).abs() <= 1e-5 * b.abs();
+            assert!(close(y.re, want.0) && close(y.im, want.1), "exp of {x} is {y}");
+        }
+    }
+}
