@@ -125,3 +125,22 @@ fn extents_that_grow_beyond_every_number() {
         assert!(program.run(&mut CpuBackend::with_threads(1), &[&two]).is_err());
     }
 }
+
+#[test]
+fn printing() {
+    // What a value came from is named, not shown: it may be a million calls deep, or two to the sixtieth many.
+    on_a_small_stack(|| {
+        let runtime = EagerRuntime::new(&CpuBackend::with_threads(1));
+        let x = runtime.scalar(0.5).unwrap().requires_grad().unwrap();
+        let p = TracedTensor::input(DType::F64, &[]);
+        let deep =
+            (0..DEPTH / 10).fold((x.clone(), p.clone()), |(x, p), _| (x.sin().unwrap(), p.sin().unwrap()));
+        let many = (0..60).fold((x, p), |(x, p), _| ((&x + &x).unwrap(), (&p + &p).unwrap()));
+        for (x, p) in [&deep, &many] {
+            for text in [format!("{x:?}"), format!("{p:?}"), format!("{x:#?}"), format!("{p:#?}")] {
+                assert!(text.len() < 2000, "{text}");
+            }
+        }
+        assert!(format!("{:?}", many.0).contains("Add") && format!("{:?}", many.1).contains("Add"));
+    });
+}

@@ -10,12 +10,12 @@ use crate::{
 use smallvec::{SmallVec, smallvec};
 use std::{
     cell::Cell,
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tenferro_tensor::{DType, Result, Shape, Value, same_shape};
 
 /// One operation that ran, with what its reverse rule reads, or a leaf that collects a gradient.
-#[derive(Debug)]
 pub struct Node {
     id: u64,
     /// The smallest id of a leaf this depends on: what tells whether something older than a function's argument
@@ -26,20 +26,18 @@ pub struct Node {
 
 // Nearly every node is a call: a box would cost each of them an allocation.
 #[allow(clippy::large_enum_variant)]
-#[derive(Debug)]
 enum Kind {
     Leaf(Mutex<Gradient>),
     Call(Record),
 }
 
 /// What a leaf has collected, and how often that has changed.
-#[derive(Default, Debug)]
+#[derive(Default)]
 struct Gradient {
     changes: u64,
     sum: Option<Var>,
 }
 
-#[derive(Debug)]
 struct Record {
     op: KeptOp,
     /// Those of [`Kept::Shape`], each once: often inputs and outputs have one shape.
@@ -49,13 +47,11 @@ struct Record {
 }
 
 /// An input: its value if the reverse rule reads it, else its shape; and the node it came from.
-#[derive(Debug)]
 struct Input {
     kept: Kept,
     node: Option<(Arc<Node>, usize)>,
 }
 
-#[derive(Debug)]
 enum Kept {
     Value(Value),
     /// Only the dtype, and which of the shapes.
@@ -282,6 +278,14 @@ pub(crate) fn accumulate(gradients: &[(Arc<Node>, Var)]) -> Result<()> {
             }
             return Ok(());
         }
+    }
+}
+
+// The nodes this came from are named, not shown, as for calls.
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let from = self.parents().map(|p| p.map(|(n, i)| format!("%{}.{i}", n.id))).collect::<Vec<_>>();
+        f.debug_struct("Node").field("id", &self.id).field("op", &self.op()).field("inputs", &from).finish()
     }
 }
 

@@ -16,6 +16,7 @@ use crate::{
 use smallvec::{SmallVec, smallvec};
 use std::{
     collections::BTreeMap,
+    fmt,
     hash::{Hash, Hasher},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
@@ -66,7 +67,6 @@ impl Now {
 
 /// One recorded application. Calls are immutable and point at their inputs, so a program is the calls
 /// reachable from its outputs, in the order of their ids.
-#[derive(Debug)]
 pub struct Call {
     id: u64,
     scope: u64,
@@ -147,6 +147,22 @@ impl Call {
     /// Dtypes and extents of the outputs.
     pub fn outputs(&self) -> &[Aval<Dim>] {
         &self.y
+    }
+}
+
+// Inputs are named, not shown: what they came from is as deep, and by as many ways, as the program.
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |v: &Var| match v {
+            Var::Later(c, i) => format!("%{}.{i}", c.id),
+            v => format!("{}", v.aval()),
+        };
+        f.debug_struct("Call")
+            .field("id", &self.id)
+            .field("source", &self.source)
+            .field("inputs", &self.x.iter().map(name).collect::<Vec<_>>())
+            .field("outputs", &self.y)
+            .finish()
     }
 }
 
