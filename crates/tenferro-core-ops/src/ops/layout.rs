@@ -131,6 +131,12 @@ impl BroadcastInDim {
         let repeated = (0..operand.len()).filter(repeats).collect();
         BroadcastInDim { shape, axes: axes.into(), repeated }
     }
+
+    /// Whether an operand of extents `x` is known to fit, whatever the values of symbols.
+    pub(crate) fn fits(&self, x: &[Dim]) -> bool {
+        let fits = |(i, n): (usize, &Dim)| self.repeated.contains(&i) || *n == self.shape[self.axes[i]];
+        x.iter().enumerate().all(fits)
+    }
 }
 
 impl Primitive for BroadcastInDim {

@@ -3,9 +3,8 @@
 use super::{ALL, ORDERED, expect, expect_same, expect_shape, first};
 use crate::{
     aval::Aval,
-    dim::{Dim, Extent, Fresh},
+    dim::{Extent, Fresh},
     op::{Arg, Outs, Primitive, Saves, Tangent},
-    simplify::{Rewrite, Term},
     var::{Var, apply1},
 };
 use smallvec::smallvec;
@@ -39,10 +38,6 @@ impl Primitive for Select {
         let a = x[1].is_linear().then(|| condition.select(&ct, &zero));
         let b = x[2].is_linear().then(|| condition.select(&zero, &ct));
         smallvec![None, a, b]
-    }
-    /// `condition ? x : x` is `x`.
-    fn simplify<'a>(&self, x: &[Term<'a>], _: &[Aval<Dim>]) -> Option<Rewrite<'a>> {
-        (x[1] == x[2]).then(|| Rewrite::Same(x[1]))
     }
     fn saves(&self) -> Saves {
         Saves::INPUTS

@@ -73,7 +73,6 @@ fn identities_vanish() {
         x.complex().real(),
         x.reduce_sum(Some(&[])),
         apply1(&ops::Copy, &[&x]),
-        x.equal(&x).select(&x, &x),
     ] {
         assert!(names(&program(&[&x], &[y])).is_empty());
     }
@@ -101,6 +100,33 @@ fn a_reshape_that_checks_an_extent_stays() {
     assert_eq!(names(&p), ["reshape", "reshape"]);
     let e = p.run(&mut CpuBackend::with_threads(1), &[&numbers(&[6]), &numbers(&[2])]).unwrap_err();
     assert!(e.to_string().contains("[6]") && e.to_string().contains("[2, 2]"), "{e}");
+}
+
+#[test]
+fn what_a_rewrite_drops_had_nothing_to_check() {
+    let (x, y) = (f64s([sym("n")]), f64s([sym("m")]));
+    let ones = |shape: &[Dim]| constant(Value::new(tensor(&[1], &[1.0]))).reshape(shape);
+    let number = |shape: &[Dim]| constant(Value::new(tensor(&[1], &[1.0]))).broadcast_in_dim(shape, &[0]);
+    // The comparison needs n = m, the reshape n = 1, the second broadcast n = 5.
+    for checked in [
+        x.less(&y).select(&x, &x),
+        &x * &ones(&[sym("n")]),
+        &x * &number(&[5.into()]).broadcast_in_dim(&[sym("n")], &[0]),
+    ] {
+        let p = program(&[&x, &y], &[checked]);
+        assert!(p.run(&mut CpuBackend::with_threads(1), &[&numbers(&[3]), &numbers(&[4])]).is_err(), "{p:?}");
+    }
+    // Each of these is x, whatever the extents.
+    for free in [
+        &x * &number(&[sym("n")]),
+        &x * &ones(&[1.into(), 1.into()]).transpose(&[1, 0]).reshape::<Dim>(&[]),
+        &x * &number(&[sym("n")]).reverse(&[0]),
+    ] {
+        let p = program(&[&x, &y], &[free]);
+        let out = p.run(&mut CpuBackend::with_threads(1), &[&numbers(&[3]), &numbers(&[4])]).unwrap();
+        assert_eq!(out[0], numbers(&[3]), "{p:?}");
+    }
+    assert!(names(&program(&[&x], &[&x * &number(&[sym("n")])])).is_empty());
 }
 
 #[test]
