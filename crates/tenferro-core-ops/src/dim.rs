@@ -84,6 +84,7 @@ impl Dim {
     fn terms(&self) -> Vec<(Monomial, i64)> {
         match self {
             Dim::Lit(0) => vec![],
+            // No tensor has elements along an extent that is cut here.
             Dim::Lit(n) => vec![(Monomial::new(), i64::try_from(*n).unwrap_or(i64::MAX))],
             Dim::Expr(p) => p.0.clone(),
         }
@@ -131,15 +132,16 @@ impl Dim {
 
     fn eval_signed(&self, env: &Env) -> Result<i64> {
         let Dim::Expr(p) = self else { return Ok(self.constant().unwrap_or(i64::MAX)) };
-        let mut sum = 0i64;
+        // A difference may be small where its terms are not, so they are wider.
+        let mut sum = 0i128;
         for (m, c) in &p.0 {
-            let mut product = *c;
+            let mut product = i128::from(*c);
             for a in m {
-                product = product.saturating_mul(a.eval(env)?);
+                product = product.saturating_mul(i128::from(a.eval(env)?));
             }
             sum = sum.saturating_add(product);
         }
-        Ok(sum)
+        Ok(sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
     }
 
     /// Replace atoms by extents; an atom that `f` does not know stays.

@@ -72,6 +72,36 @@ fn a_step_without_measure_beside_no_elements_takes_none() -> tenferro_runtime::R
 }
 
 #[test]
+fn literals_beyond_the_range_of_symbols_stand_beside_symbols() -> tenferro_runtime::Result<()> {
+    let (mut cpu, n) = (cpu(), Dim::symbol("n"));
+    let x = input(Aval::new(DType::F64, [n.clone()]));
+    let ones = |n: usize| f64s(&[n], &vec![1.0; n]);
+    for step in [1 << 62, (1 << 63) - 1, 1 << 63, (1 << 63) + 1, usize::MAX - 1, usize::MAX] {
+        // The extent is used: by the sum with a number, and by the cotangent.
+        let y = &x.slice(&[Dim::Lit(0)], std::slice::from_ref(&n), &[step]) + 1.0;
+        let sum = y.reduce_sum(None);
+        let back: Vec<Var> =
+            vjp_traced(&[(sum.clone(), sum.like(1.0))], &[&x])?.into_iter().flatten().collect();
+        let program = Program::new(std::slice::from_ref(&x), &[y, back[0].clone()])?;
+        for n in [0, 1, 2, 5] {
+            let out = program.run(&mut cpu, &[&ones(n)])?;
+            let first: Vec<f64> = (0..n).map(|i| if i == 0 { 1.0 } else { 0.0 }).collect();
+            assert_eq!(out[0].as_slice::<f64>()?, vec![2.0; n.min(1)], "{step} of {n}");
+            assert_eq!(out[1].as_slice::<f64>()?, first, "{step} of {n}");
+        }
+    }
+    // Not the n - 1 elements that arithmetic modulo 2^64 would give.
+    let zero = Var::full(&Aval::new(DType::F64, []), 0.0.into());
+    let padded = x.pad(&zero, &[Dim::Lit(usize::MAX)], &[Dim::Lit(0)], &[0]);
+    let fewer = x.slice_axis(0, 1, n.clone());
+    assert!((&padded + &fewer).ok().is_err());
+    let wide = x.broadcast_in_dim(&[n, Dim::Lit(usize::MAX)], &[0]);
+    let program = Program::new(std::slice::from_ref(&x), &[wide.reduce_sum(None)])?;
+    assert!(matches!(program.run(&mut cpu, &[&ones(3)]), Err(Error::Overflow(_))));
+    Ok(())
+}
+
+#[test]
 fn positions_without_end_are_an_error() {
     for shape in [&[usize::MAX][..], &[1 << 40], &[1 << 40, 1 << 40]] {
         let e = <Tensor as TensorExt>::iota(DType::F64, shape, 0, &mut cpu()).unwrap_err();

@@ -8,7 +8,7 @@ use super::{
 };
 use smallvec::SmallVec;
 use tenferro_core_ops::{Atom, Aval, Dim, Extents, Op, elements};
-use tenferro_tensor::{Error, Layout, Result, Tensor};
+use tenferro_tensor::{Error, Layout, Result, Tensor, checked_len};
 
 /// Fewest bytes of an operand that is handed over with its buffer: below, kernels make a new one.
 const TAKEN: usize = 1 << 16;
@@ -128,6 +128,7 @@ impl State {
         let (root, layout) = match op.view(&owned) {
             Some(layout) => (of.root, layout),
             None => {
+                y.iter().try_for_each(|y| checked_len(op.name(), &y.shape).map(drop))?;
                 let layout = op.view(&Layout::contiguous(shape)).ok_or_else(|| {
                     Error::layout(op.name(), "view", format_args!("{owned:?}"), "a view of a compact operand")
                 })?;
