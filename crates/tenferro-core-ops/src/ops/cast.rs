@@ -12,7 +12,7 @@ use smallvec::smallvec;
 use tenferro_tensor::{DType, Error, Result};
 
 /// The elements as another dtype: a complex number loses its imaginary part, a float is truncated towards
-/// zero (saturating, NaN gives 0), anything non-zero is true.
+/// zero (saturating, NaN gives 0), an integer keeps the bits that fit, anything non-zero is true.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Cast {
     /// The dtype of the result.
