@@ -83,7 +83,11 @@ impl<'a> Term<'a> {
                 return v.owner().len() == 1 && !v.is_empty() && holds(v.read(), c);
             }
             match self.calls.call(at) {
-                Some((op, x)) if never_fails(op, self.calls.aval(x[0]), self.calls.aval(at)) => at = x[0],
+                Some((op, x))
+                    if op.is_view() && never_fails(op, self.calls.aval(x[0]), self.calls.aval(at)) =>
+                {
+                    at = x[0]
+                }
                 _ => return false,
             }
         }
