@@ -53,12 +53,13 @@ impl Ready {
     /// What the shape rule reports, and an operation of several results.
     pub fn new(op: &dyn Op, x: &[&Aval]) -> Result<Ready> {
         let mut y = op.infer_now(x)?;
-        match (y.pop(), y.len()) {
-            (Some(y), 0) => {
+        let results = y.len();
+        match y.pop() {
+            Some(y) if results == 1 => {
                 let x = x.iter().map(|a| (*a).clone()).collect();
                 Ok(Ready { op: op.share(), x, y, found: OnceLock::new() })
             }
-            (_, more) => Err(Error::argument(op.name(), "results", more + 1, "1")),
+            _ => Err(Error::argument(op.name(), "results", results, "1")),
         }
     }
 

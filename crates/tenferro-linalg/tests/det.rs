@@ -58,13 +58,8 @@ fn elimination_that_overflows_does_not_make_wrong_numbers() {
     // The product of 4 2^3066 and 2^-3060.
     let (c, d) = (2f64.powi(1022), 2f64.powi(-1020));
     let blocks = |i: &[usize]| match (i[0], i[1]) {
-        (i, j) if i >= 3 || j >= 3 => {
-            if i == j {
-                d
-            } else {
-                0.0
-            }
-        }
+        (i, j) if i == j && i >= 3 => d,
+        (i, j) if i >= 3 || j >= 3 => 0.0,
         (i, j) if i == j || j == 2 => c,
         (i, j) if i > j => -c,
         _ => 0.0,

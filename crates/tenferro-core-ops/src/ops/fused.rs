@@ -121,9 +121,10 @@ impl Primitive for Fused {
             let x: SmallVec<[&Aval<D>; 3]> = step.x.iter().map(of).collect::<Result<_>>()?;
             let mut y = D::infer_op(&*step.op, &x, fresh)?;
             drop(x);
-            match (y.pop(), y.len()) {
-                (Some(y), 0) => values.push(y),
-                (_, more) => return Err(Error::argument(Self::NAME, "results of a step", more + 1, "1")),
+            let results = y.len();
+            match y.pop() {
+                Some(y) if results == 1 => values.push(y),
+                _ => return Err(Error::argument(Self::NAME, "results of a step", results, "1")),
             }
         }
         if self.outputs.is_empty() {
