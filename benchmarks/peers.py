@@ -45,7 +45,8 @@ CHOLESKY = [2, 8, 32, 128, 256]
 INVERSE = [2, 8, 32]
 QR = [2, 8, 32, 128, 256]
 CASES = (
-    ["add_1", "matmul_2x2", "transpose_view_2x2", "solve_2x2_grad", "svd_2x2_grad"]
+    ["add_1", "matmul_2x2", "solve_2x2_grad", "svd_2x2_grad"]
+    + [f"{view}_view_2x2" for view in ("transpose", "slice", "reverse", "broadcast", "diagonal")]
     + list(EINSUM)
     + [f"gemm_{n}" for n in GEMM]
     + ["exp_4M", "tanh_4M", "sum_4M", "transpose_copy_2048", "rotate_copy_16"]
@@ -69,11 +70,13 @@ def shapes(case):
         return [(1 << 22,)]
     if family == "rotate_copy":
         return [(16,) * 6]
+    if family == "broadcast_view":
+        return [(1, 2)]
     n = int(size.split("x")[0])
     if case == f"solve_{n}":
         return [(n, n), (n, 1)]
     factored = ("cholesky", "inv", "qr", "eigh", "svdvals", "eigvalsh", "eigvals")
-    unary = family.startswith("transpose") or family in factored or case == f"svd_{n}"
+    unary = family.endswith(("_view", "_copy")) or family in factored or case == f"svd_{n}"
     return [(n, n)] * (1 if unary else 2)
 
 
@@ -115,6 +118,10 @@ class Numpy:
             "matmul": np.matmul,
             "gemm": np.matmul,
             "transpose_view": np.transpose,
+            "slice_view": lambda a: a[1:],
+            "reverse_view": lambda a: a[::-1],
+            "broadcast_view": lambda a: np.broadcast_to(a, (3, 2)),
+            "diagonal_view": np.diagonal,
             "solve": np.linalg.solve,
             "svd": lambda a: np.linalg.svd(a)[1],
             "eigh": lambda a: np.linalg.eigh(a)[0],
@@ -156,6 +163,10 @@ class Torch:
             "matmul": torch.matmul,
             "gemm": torch.matmul,
             "transpose_view": torch.t,
+            "slice_view": lambda a: a[1:],
+            "reverse_view": lambda a: torch.flip(a, (0,)),
+            "broadcast_view": lambda a: a.expand(3, 2),
+            "diagonal_view": torch.diagonal,
             "solve": torch.linalg.solve,
             "svd": lambda a: torch.linalg.svd(a)[1],
             "eigh": lambda a: torch.linalg.eigh(a)[0],

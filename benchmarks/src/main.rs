@@ -100,7 +100,10 @@ fn run(options: &Options) -> Result<()> {
     if options.write {
         report::write(&report::markdown(&rows, &machine::describe(&load), versions, options.quick))?;
     }
-    Ok(())
+    match rows.iter().filter(|row| row.fault.is_some()).count() {
+        0 => Ok(()),
+        wrong => Err(format!("{wrong} wrong results").into()),
+    }
 }
 
 /// What is at work now, on one line of a terminal.

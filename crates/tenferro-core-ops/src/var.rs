@@ -546,9 +546,7 @@ impl Var {
         if let Var::Failed(_) = self {
             return self.clone();
         }
-        let a = self.aval();
-        let s = Var::scalar(a.dtype, C64::new(c, 0.0));
-        if a.shape.is_empty() { s } else { apply1(&ops::BroadcastInDim::new(&[], a.shape, &[]), &[&s]) }
+        Var::full(&self.aval(), C64::new(c, 0.0))
     }
 
     /// `c` in a dtype and shape, without storing it more than once.

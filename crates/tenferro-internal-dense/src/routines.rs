@@ -25,6 +25,8 @@ pub enum DenseError {
     },
     /// An iteration did not come to its end.
     NoConvergence,
+    /// Numbers on the way are larger than the type holds, though those given are not.
+    Overflow,
     /// There is no memory for a workspace.
     Memory {
         /// Its size, or the largest number if that is larger.

@@ -237,6 +237,12 @@ impl Failure {
                 format_args!("no convergence{}", of.replacen(" of", " for", 1)),
                 "eigenvalues that the iteration finds",
             ),
+            DenseError::Overflow => Error::numeric(
+                op,
+                "elimination",
+                format_args!("an overflow{of}"),
+                "elements further below the largest number",
+            ),
             DenseError::Memory { bytes } => {
                 Error::memory(op, "bytes of a workspace", bytes, "as much as the system has")
             }
@@ -316,6 +322,19 @@ pub(crate) unsafe fn expect_finite<T: Field>(
         }
     }
     Ok(())
+}
+
+/// Checks that the m x n factors of a finite matrix are finite.
+///
+/// # Safety
+/// `factors` has m x n readable elements without gaps.
+pub(crate) unsafe fn expect_no_overflow<T: Field>(
+    (m, n): (usize, usize),
+    factors: *const T,
+) -> Result<(), DenseError> {
+    // SAFETY: the caller's promise.
+    let finite = unsafe { std::slice::from_raw_parts(factors, m * n) }.iter().all(|x| x.finite());
+    if finite { Ok(()) } else { Err(DenseError::Overflow) }
 }
 
 /// The number of arrays in a stack of extents `shape`, whose first `axes` are one array, for results `y`. If

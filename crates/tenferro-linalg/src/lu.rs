@@ -6,8 +6,8 @@
 
 use crate::{
     batch::{
-        Element, Matrices, Results, count, expect_finite, expect_matrix, expect_positions, for_each,
-        unlisted, work,
+        Element, Matrices, Results, count, expect_finite, expect_matrix, expect_no_overflow,
+        expect_positions, for_each, unlisted, work,
     },
     matrix::{enlarge, floating, leading},
     named::{called, outputs},
@@ -148,6 +148,7 @@ fn run<T: Element>(
         unsafe {
             expect_finite((m, n), read.at(b))?;
             T::lu((m, n), read.at(b), packed.at(b), p.as_mut_ptr(), par)?;
+            expect_no_overflow((m, n), packed.at(b))?;
             for (i, &p) in p.iter().enumerate() {
                 *perm.at(b).add(i) = p as i64;
             }
@@ -177,8 +178,8 @@ pub(crate) fn unpacked(packed: &Var) -> Result<(Var, Var)> {
 /// batch axes.
 ///
 /// # Errors
-/// Fewer than two axes; more than `i32::MAX` rows; an element that is NaN or infinite. A singular matrix has
-/// factors, but its derivative is an error.
+/// Fewer than two axes; more than `i32::MAX` rows; an element that is NaN or infinite, or so large that
+/// elimination overflows. A singular matrix has factors, but its derivative is an error.
 pub fn lu(a: &Var) -> (Var, Var, Var) {
     called(LuFactor::NAME, [a], || {
         let [packed, p] = factors(a);

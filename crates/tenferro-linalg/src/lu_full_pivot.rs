@@ -4,8 +4,8 @@
 
 use crate::{
     batch::{
-        Element, Matrices, Results, count, expect_finite, expect_matrix, expect_positions, for_each,
-        unlisted, work,
+        Element, Matrices, Results, count, expect_finite, expect_matrix, expect_no_overflow,
+        expect_positions, for_each, unlisted, work,
     },
     lu::{packed_tangent, unpacked},
     matrix::floating,
@@ -67,6 +67,7 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
         unsafe {
             expect_finite((m, n), read.at(b))?;
             T::lu_full_pivot((m, n), read.at(b), packed.at(b), p.as_mut_ptr(), q.as_mut_ptr());
+            expect_no_overflow((m, n), packed.at(b))?;
             (0..m).for_each(|i| *rows.at(b).add(i) = i64::from(p[i]));
             (0..n).for_each(|j| *columns.at(b).add(j) = i64::from(q[j]));
         }
@@ -83,8 +84,8 @@ fn run<T: Element>(cpu: &CpuBackend, x: &mut [Operand<'_>], y: &[Aval]) -> Resul
 /// batch axes.
 ///
 /// # Errors
-/// Fewer than two axes; more than `i32::MAX` rows or columns; an element that is NaN or infinite. A singular
-/// matrix has factors, but its derivative is an error.
+/// Fewer than two axes; more than `i32::MAX` rows or columns; an element that is NaN or infinite, or so large
+/// that elimination overflows. A singular matrix has factors, but its derivative is an error.
 pub fn lu_full_pivot(a: &Var) -> (Var, Var, Var, Var) {
     called(LuFullPivot::NAME, [a], || {
         let [packed, p, q] = outputs(&LuFullPivot, &[&floating(a)]);

@@ -133,7 +133,7 @@ fn run<T: Element>(
 ///
 /// # Errors
 /// A matrix that is not square, or singular (elimination met a pivot that is exactly zero), or has an element
-/// that is NaN or infinite; a number of rows that does not fit.
+/// that is NaN or infinite, or so large that elimination overflows; a number of rows that does not fit.
 pub fn solve(a: &Var, b: &Var) -> Var {
     solved(LuSolve::NAME, a, b, System::left())
 }

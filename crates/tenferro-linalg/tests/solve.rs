@@ -4,8 +4,8 @@ mod common;
 
 use common::*;
 use tenferro_core_ops::Var;
-use tenferro_linalg::ops::{lu, solve};
-use tenferro_tensor::{DType, Tensor};
+use tenferro_linalg::ops::{lu, lu_full_pivot, solve};
+use tenferro_tensor::{C64, DType, Tensor};
 
 const DTYPES: [DType; 2] = [DType::F64, DType::C64];
 
@@ -13,6 +13,29 @@ const DTYPES: [DType; 2] = [DType::F64, DType::C64];
 fn regular(dtype: DType, shape: &[usize]) -> Tensor {
     let mut a = numbers(&random(dtype, shape, 3)).into_iter();
     from_fn(dtype, shape, |i| a.next().unwrap() + if i[0] == i[1] { 3.0 } else { 0.0 })
+}
+
+/// The last pivot of [[c, c], [-c, c]] is 2 c.
+#[test]
+fn an_elimination_that_overflows_is_an_error() {
+    for dtype in [DType::F32, DType::F64, DType::C32, DType::C64] {
+        let c = 2f64.powi(if dtype.real() == DType::F32 { 127 } else { 1023 });
+        let a = from_fn(dtype, &[2, 2], |i| C64::new(if i[0] > i[1] { -c } else { c }, 0.0));
+        on_cpu(|| {
+            let a = now(&a);
+            for y in [lu(&a).0, lu(&a).2, lu_full_pivot(&a).0, solve(&a, &a)] {
+                let e = y.ok().unwrap_err().to_string();
+                assert!(e.contains("overflow"), "{e}");
+            }
+            let half = &a * 0.5;
+            assert_close(
+                "half",
+                &tensor(&solve(&half, &half)),
+                &tensor(&solve(&(&half / c), &(&half / c))),
+                1e-6,
+            );
+        });
+    }
 }
 
 #[test]

@@ -125,14 +125,6 @@ impl TracedTensor {
     /// # Errors
     /// If the shapes do not fit.
     pub fn broadcast_to_dims(&self, shape: &[Dim]) -> Result<Self> {
-        if shape.len() < self.rank() {
-            return Err(Error::shape(
-                "broadcast_to",
-                "rank",
-                shape.len(),
-                format!("at least {}", self.rank()),
-            ));
-        }
         Self::from_var(tenferro_core_ops::broadcast_to(&self.0, shape))
     }
 
