@@ -34,6 +34,9 @@ pub fn broadcast_shape(op: &'static str, shapes: &[&[Dim]]) -> Result<Extents<Di
 
 /// `x` repeated to a shape it is right-aligned with, of no lower rank.
 pub fn broadcast_to(x: &Var, shape: &[Dim]) -> Var {
+    if let Var::Failed(_) = x {
+        return x.clone();
+    }
     if shape.len() < x.rank() {
         let expected = format_args!("at least {}", x.rank());
         return Var::Failed(Error::shape("broadcast_to", "rank", shape.len(), expected));

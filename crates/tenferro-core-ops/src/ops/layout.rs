@@ -243,11 +243,14 @@ impl Primitive for Slice {
                 return Err(Error::argument(Self::NAME, "limit", l, format_args!("at most {n} on axis {i}")));
             }
             let length = limit.sub(&start, Self::NAME)?;
-            // Symbols are computed with as i64, where the sum below is cut off for a longer step.
-            let step = if length.as_lit().is_some() { step } else { step.min(i64::MAX as usize) };
-            y.shape[i] = match step {
-                1 => length,
-                _ => length.add(&D::lit(step - 1)).floor_div(&D::lit(step)),
+            y.shape[i] = match (length.as_lit(), step) {
+                (Some(length), step) => D::lit(length.div_ceil(step)),
+                (None, 1) => length,
+                (None, step) => {
+                    // Symbols are computed with as i64, where the sum is cut off for a longer step.
+                    let step = step.min(i64::MAX as usize);
+                    length.add(&D::lit(step - 1)).floor_div(&D::lit(step))
+                }
             };
         }
         Ok(smallvec![y])

@@ -167,6 +167,9 @@ fn results_of_another_dtype_or_number_are_errors() {
     for results in [vec![DType::F32], vec![DType::C64], vec![], vec![DType::F64; 2]] {
         let e = tenferro_core_ops::execute(&cpu, &Other(results.clone()), &[&x]).unwrap_err();
         assert!(matches!(e, Error::DType(_)), "{e}");
+        if results.is_empty() {
+            continue; // what a kernel returns that has written into the views itself
+        }
         let mut into = Out::Into(vec![y.as_view_mut().unwrap()]);
         let e = execute_into(&cpu, &Other(results.clone()), &[&x], &mut into).unwrap_err();
         assert!(e.to_string().contains("other"), "{e}");
