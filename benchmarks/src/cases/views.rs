@@ -31,14 +31,12 @@ fn both(
     let eager = subject(move || eager(black_box(&e)), |v| v.to_tensor()?.to_vec_row_major());
     let case = |tier, goal, subject| Case::new(format!("{name}, rank {rank}: {tier}"), goal, subject);
     let pair = [case("borrowed", BORROWED, borrowed), case("eager", EAGER, eager)];
-    let mut pair = pair.map(|c| c.expecting(expected.clone()));
-    if rank == 2 && name != "reshape" {
-        for case in &mut pair {
-            case.peer = Some(format!("{name}_view_2x2"));
-            case.operands = vec![operand.duplicate()?];
-        }
+    let pair = pair.map(|c| c.expecting(expected.clone()));
+    if rank != 2 || name == "reshape" {
+        return Ok(pair);
     }
-    Ok(pair)
+    let (peer, operand, [borrowed, eager]) = (format!("{name}_view_2x2"), operand.duplicate()?, pair);
+    Ok([borrowed.beside(&peer, &[&operand])?, eager.beside(&peer, &[&operand])?])
 }
 
 /// Views cost the same for any number of elements.

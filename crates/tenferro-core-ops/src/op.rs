@@ -155,6 +155,12 @@ pub trait Primitive: Clone + Eq + Hash + Debug + Send + Sync + 'static {
         Self::ELEMENTWISE.then(|| y[0].count())
     }
 
+    /// Whether its shape rule, for a view that is traced from `x` to `y`, leaves nothing for a run to check, so that a
+    /// rewrite may drop the call.
+    fn always_fits(&self, _x: &Aval<Dim>, _y: &Aval<Dim>) -> bool {
+        false
+    }
+
     /// The operation as a chain of others, if it is one, for who looks at its steps.
     fn chain(&self) -> Option<&Fused> {
         None
@@ -204,6 +210,8 @@ pub trait Op: Debug + Send + Sync + Any {
     fn simplify<'a>(&self, x: &[Term<'a>], y: &[Aval<Dim>]) -> Option<Rewrite<'a>>;
     /// [`Primitive::flops`].
     fn flops(&self, x: &[&Aval<Dim>], y: &[Aval<Dim>]) -> Option<Dim>;
+    /// [`Primitive::always_fits`].
+    fn always_fits(&self, x: &Aval<Dim>, y: &Aval<Dim>) -> bool;
     /// [`Primitive::chain`].
     fn chain(&self) -> Option<&Fused>;
     /// [`Primitive::kernels`].
@@ -290,6 +298,9 @@ impl<P: Primitive> Op for P {
     }
     fn flops(&self, x: &[&Aval<Dim>], y: &[Aval<Dim>]) -> Option<Dim> {
         Primitive::flops(self, x, y)
+    }
+    fn always_fits(&self, x: &Aval<Dim>, y: &Aval<Dim>) -> bool {
+        Primitive::always_fits(self, x, y)
     }
     fn chain(&self) -> Option<&Fused> {
         Primitive::chain(self)

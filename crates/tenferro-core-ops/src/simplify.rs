@@ -8,7 +8,6 @@ use crate::{
     aval::Aval,
     dim::Dim,
     op::{Op, Primitive},
-    ops,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -84,7 +83,7 @@ impl<'a> Term<'a> {
             }
             match self.calls.call(at) {
                 Some((op, x))
-                    if op.is_view() && never_fails(op, self.calls.aval(x[0]), self.calls.aval(at)) =>
+                    if op.is_view() && op.always_fits(self.calls.aval(x[0]), self.calls.aval(at)) =>
                 {
                     at = x[0]
                 }
@@ -93,15 +92,6 @@ impl<'a> Term<'a> {
         }
         false
     }
-}
-
-/// Whether the shape rule of a view from `x` to `y` left nothing to be checked when it runs.
-fn never_fails(op: &dyn Op, x: &Aval<Dim>, y: &Aval<Dim>) -> bool {
-    let op = op.as_any();
-    if let Some(op) = op.downcast_ref::<ops::BroadcastInDim>() {
-        return op.fits(&x.shape);
-    }
-    op.is::<ops::Transpose>() || op.is::<ops::Reverse>() || op.is::<ops::Reshape>() && x.count() == y.count()
 }
 
 fn holds(x: TensorRead<'_>, c: f64) -> bool {

@@ -89,8 +89,8 @@ impl SpectralFunction {
     /// infinite elsewhere than at 0.
     pub(crate) fn unknown(&self, points: &[f64], order: usize) -> Option<(usize, f64)> {
         let Kind::Custom(f) = &self.0 else { return None };
-        let all = points.iter().flat_map(|&x| (1..=order).map(move |n| (n, x)));
-        all.into_iter().find(|&(n, x)| {
+        let mut all = points.iter().flat_map(|&x| (1..=order).map(move |n| (n, x)));
+        all.find(|&(n, x)| {
             let c = (f.0)(n, x);
             c.is_nan() || x > 0.0 && c.is_infinite()
         })

@@ -6,7 +6,7 @@
 
 use crate::{
     batch::{
-        Element, Matrices, Results, count, expect_finite, expect_matrix, expect_no_overflow,
+        Element, Matrices, Results, copy_matrix, count, expect_finite, expect_matrix, expect_no_overflow,
         expect_positions, for_each, unlisted, work,
     },
     matrix::{enlarge, floating, leading},
@@ -117,11 +117,9 @@ pub(crate) unsafe fn factor_in_range<T: Element>(
     // Elements grow by a factor of 2 with each row at most, in practice far less. Small ones are to be kept.
     let exponent = -(n.min(62) as i32) - 2;
     let mut copy = filled([n, n], <T as Field>::ZERO)?;
-    for (k, to) in copy.iter_mut().enumerate() {
-        // SAFETY: k % n and k / n are below n.
-        let x = unsafe { *a.ptr.offset((k % n) as isize * a.row + (k / n) as isize * a.col) };
-        *to = x.scale(<T as Field>::Real::power(exponent));
-    }
+    // SAFETY: the caller's promise; the copy has n n elements.
+    unsafe { copy_matrix((n, n), a, copy.as_mut_ptr()) };
+    copy.iter_mut().for_each(|x| *x = x.scale(<T as Field>::Real::power(exponent)));
     let copy = Strided { ptr: copy.as_ptr(), row: 1, col: n as isize };
     // SAFETY: the copy has n n elements; the others are the caller's promise.
     unsafe { T::lu((n, n), copy, packed.as_mut_ptr(), p.as_mut_ptr(), par)? };

@@ -22,6 +22,9 @@ pub struct Transpose {
 impl Primitive for Transpose {
     const NAME: &'static str = "transpose";
     const VIEW: bool = true;
+    fn always_fits(&self, _: &Aval<Dim>, _: &Aval<Dim>) -> bool {
+        true
+    }
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
         expect(Self::NAME, x, 1, ALL)?;
         if self.perm.len() != x[0].rank() {
@@ -66,6 +69,9 @@ pub struct Reshape {
 impl Primitive for Reshape {
     const NAME: &'static str = "reshape";
     const VIEW: bool = true;
+    fn always_fits(&self, x: &Aval<Dim>, y: &Aval<Dim>) -> bool {
+        x.count() == y.count()
+    }
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
         expect(Self::NAME, x, 1, ALL)?;
         let shape: Extents<D> = self.shape.iter().map(D::of).collect::<Result<_>>()?;
@@ -131,17 +137,15 @@ impl BroadcastInDim {
         let repeated = (0..operand.len()).filter(repeats).collect();
         BroadcastInDim { shape, axes: axes.into(), repeated }
     }
-
-    /// Whether an operand of extents `x` is known to fit, whatever the values of symbols.
-    pub(crate) fn fits(&self, x: &[Dim]) -> bool {
-        let fits = |(i, n): (usize, &Dim)| self.repeated.contains(&i) || *n == self.shape[self.axes[i]];
-        x.iter().enumerate().all(fits)
-    }
 }
 
 impl Primitive for BroadcastInDim {
     const NAME: &'static str = "broadcast_in_dim";
     const VIEW: bool = true;
+    fn always_fits(&self, x: &Aval<Dim>, _: &Aval<Dim>) -> bool {
+        let fits = |(i, n): (usize, &Dim)| self.repeated.contains(&i) || *n == self.shape[self.axes[i]];
+        x.shape.iter().enumerate().all(fits)
+    }
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
         expect(Self::NAME, x, 1, ALL)?;
         if self.axes.len() != x[0].rank() {
@@ -308,6 +312,9 @@ pub struct Reverse {
 impl Primitive for Reverse {
     const NAME: &'static str = "reverse";
     const VIEW: bool = true;
+    fn always_fits(&self, _: &Aval<Dim>, _: &Aval<Dim>) -> bool {
+        true
+    }
     fn infer<D: Extent>(&self, x: &[&Aval<D>], _: Fresh) -> Result<Outs<Aval<D>>> {
         expect(Self::NAME, x, 1, ALL)?;
         expect_axes(Self::NAME, &self.axes, x[0].rank())?;

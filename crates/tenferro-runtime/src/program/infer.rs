@@ -137,8 +137,8 @@ impl State {
         };
         // What reads the view goes by the shape rule, which another crate's operation may have wrong.
         let found = Aval::new(*dtype, layout.shape().iter().copied());
-        if y != [found.clone()] {
-            return Err(Error::shape(op.name(), "view", found, y[0].to_string()));
+        if y != std::slice::from_ref(&found) {
+            return Err(Error::shape(op.name(), "view", found, &y[0]));
         }
         let whole = layout.offset() == 0
             && layout.is_col_major_contiguous()
